@@ -1,0 +1,224 @@
+"""Who may import whom, and what else holds a layer together: every file of ours against every rule.
+
+The second half proves that the rules bite. For each there is a source that it must refuse and one, as similar
+as possible, that it must let pass.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.layering.rules import MAY_IMPORT, PACKAGES, RULES, SourceFile, complaints
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(path.relative_to(ROOT).as_posix() for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_file_keeps_the_rules(path: str) -> None:
+    found = complaints(SourceFile(path, (ROOT / path).read_text("utf-8")))
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_package_is_read() -> None:
+    assert {path.split("/")[0] for path in FILES} >= set(PACKAGES)
+
+
+# rule, path, source, what the complaint says
+REFUSED = [
+    ("imports_are_allowed", "mcp_core/_x.py", "import socket", "imports socket"),
+    ("imports_are_allowed", "mcp_core/_x.py", "import os.path", "imports os.path"),
+    ("imports_are_allowed", "mcp_core/_x.py", "from time import monotonic", "imports time.monotonic"),
+    ("imports_are_allowed", "mcp_core/_x.py", "from urllib.request import urlopen", "urllib.request.urlopen"),
+    ("imports_are_allowed", "mcp_core/_x.py", "def f():\n    import random", ":2: imports random"),
+    ("imports_are_allowed", "mcp_core/_x.py", "if TYPE_CHECKING:\n    import trio", "imports trio"),
+    ("imports_are_allowed", "mcp_core/_x.py", "from mcp_trio import Client", "imports mcp_trio.Client"),
+    ("imports_are_allowed", "mcp_core/http/_x.py", "import h11", "imports h11"),
+    ("imports_are_allowed", "mcp_core/registry/_x.py", "def f(): import jsonschema", "imports jsonschema"),
+    ("imports_are_allowed", "mcp_core/registry/_schema.py", "import jsonschema", "instead of on first use"),
+    (
+        "imports_are_allowed",
+        "mcp_core/registry/_schema.py",
+        "class A:\n    import referencing",
+        "on first use",
+    ),
+    ("imports_are_allowed", "mcp_trio/_x.py", "import asyncio", "imports asyncio"),
+    ("imports_are_allowed", "mcp_trio/_x.py", "import mcp_asyncio_shim", "imports mcp_asyncio_shim"),
+    ("imports_are_allowed", "mcp_trio/_x.py", "import jsonschema", "imports jsonschema"),
+    ("imports_are_allowed", "mcp_asyncio_shim/_x.py", "import trio", "imports trio"),
+    (
+        "imports_are_allowed",
+        "mcp_asyncio_shim/_x.py",
+        "from mcp_trio import Client",
+        "imports mcp_trio.Client",
+    ),
+    ("imports_are_allowed", "mcp_core/_x.py", "from mcp_coreutils import x", "imports mcp_coreutils.x"),
+    ("private_names_stay_at_home", "mcp_trio/_x.py", "import mcp_core._jsonrpc", "private mcp_core._jsonrpc"),
+    (
+        "private_names_stay_at_home",
+        "mcp_trio/_x.py",
+        "from mcp_core._jsonrpc import decode",
+        "_jsonrpc.decode",
+    ),
+    ("private_names_stay_at_home", "mcp_trio/_x.py", "from mcp_core import _jsonrpc", "mcp_core._jsonrpc"),
+    ("private_names_stay_at_home", "mcp_trio/_x.py", "from mcp_core.http._sse import Decoder", "http._sse"),
+    ("private_names_stay_at_home", "examples/x.py", "from mcp_trio._link import Link", "mcp_trio._link"),
+    ("layers_point_downwards", "mcp_core/types/_x.py", "from .._methods import METHODS", "mcp_core._methods"),
+    ("layers_point_downwards", "mcp_core/_methods.py", "from ._dialects import DIALECTS", "a higher layer"),
+    ("layers_point_downwards", "mcp_core/_tasks.py", "from . import _connection", "mcp_core._connection"),
+    ("layers_point_downwards", "mcp_core/_connection.py", "from .http import Endpoint", "a higher layer"),
+    ("layers_point_downwards", "mcp_core/_config.py", "import mcp_core.registry", "a higher layer"),
+    ("layers_point_downwards", "mcp_core/__init__.py", "from .registry import Server", "a higher layer"),
+    ("layers_point_downwards", "mcp_core/http/_x.py", "from ..registry import Server", "each other"),
+    ("layers_point_downwards", "mcp_core/http/__init__.py", "from ..auth import Guard", "each other"),
+    ("layers_point_downwards", "mcp_core/auth/_x.py", "from mcp_core.http import Head", "each other"),
+    ("the_core_only_computes", "mcp_core/_x.py", "text = open('x').read()", "calls open()"),
+    ("the_core_only_computes", "mcp_core/_x.py", "random = __import__('random')", "calls __import__()"),
+    ("the_core_only_computes", "mcp_core/_x.py", "datetime.now(UTC)", "reads the clock"),
+    ("the_core_only_computes", "mcp_core/_x.py", "datetime.date.today()", "reads the clock"),
+    ("versions_are_compared_in_one_place", "mcp_core/_x.py", "v == '2025-06-18'", "compares versions"),
+    ("versions_are_compared_in_one_place", "mcp_core/_x.py", "v in ('x', '2025-06-18')", "compares versions"),
+    ("versions_are_compared_in_one_place", "mcp_core/_x.py", "R_2025_06_18 <= v", "compares versions"),
+    (
+        "versions_are_compared_in_one_place",
+        "mcp_core/_x.py",
+        "peer.dialect.version == x",
+        "compares versions",
+    ),
+    ("versions_are_compared_in_one_place", "mcp_core/_x.py", "a < row.since <= b", "compares versions"),
+    (
+        "versions_are_compared_in_one_place",
+        "mcp_trio/_x.py",
+        "if protocol_version != LATEST: f()",
+        "compares",
+    ),
+    (
+        "versions_are_compared_in_one_place",
+        "mcp_core/_x.py",
+        "match v:\n    case '2025-06-18': f()",
+        "compares versions",
+    ),
+    (
+        "msgspec_errors_are_caught_in_one_place",
+        "mcp_core/_x.py",
+        "from msgspec import DecodeError",
+        "DecodeError",
+    ),
+    (
+        "msgspec_errors_are_caught_in_one_place",
+        "mcp_core/registry/_x.py",
+        "try: f()\nexcept (ValueError, msgspec.ValidationError): g()",
+        ":2: names msgspec.ValidationError",
+    ),
+    (
+        "msgspec_errors_are_caught_in_one_place",
+        "mcp_trio/_x.py",
+        "suppress(msgspec.MsgspecError)",
+        "MsgspecError",
+    ),
+    (
+        "writers_are_few",
+        "mcp_trio/_client.py",
+        "await self.stream.send_all(b'')",
+        "uses self.stream.send_all",
+    ),
+    ("writers_are_few", "mcp_trio/_http_server.py", "write = stream.send_all", "uses stream.send_all"),
+    ("class_names_say_something", "mcp_core/_x.py", "class SessionManager: ...", "Manager says nothing"),
+    (
+        "class_names_say_something",
+        "mcp_trio/_x.py",
+        "def f():\n    class _HandlerOfX: ...",
+        "Handler says nothing",
+    ),
+    ("class_names_say_something", "mcp_core/_x.py", "class Utils: ...", "Utils says nothing"),
+    (
+        "class_names_say_something",
+        "mcp_core/_x.py",
+        "class StreamWrapper(Stream): ...",
+        "Wrapper says nothing",
+    ),
+    ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 701, "701 lines"),
+    ("files_are_short", "mcp_trio/types/_x.py", "x = 1\n" * 701, "701 lines"),
+]
+
+PASSED = [
+    (
+        "imports_are_allowed",
+        "mcp_core/_x.py",
+        "import hmac\nfrom urllib.parse import urlsplit\nimport msgspec",
+    ),
+    ("imports_are_allowed", "mcp_core/_x.py", "from . import types as t\nfrom .registry import Server"),
+    (
+        "imports_are_allowed",
+        "mcp_core/registry/_schema.py",
+        "def f():\n    from jsonschema.exceptions import E",
+    ),
+    (
+        "imports_are_allowed",
+        "mcp_core/registry/_schema.py",
+        "if TYPE_CHECKING:\n    from referencing import X",
+    ),
+    (
+        "imports_are_allowed",
+        "mcp_trio/_x.py",
+        "import os, subprocess, trio, h11\nfrom mcp_core.http import Head",
+    ),
+    ("imports_are_allowed", "mcp_asyncio_shim/_x.py", "import asyncio\nfrom mcp_core import Connection"),
+    ("private_names_stay_at_home", "mcp_trio/_x.py", "from ._link import Link\nfrom mcp_core import Role"),
+    ("private_names_stay_at_home", "mcp_trio/_x.py", "from mcp_core import __version__\nimport _thread"),
+    ("private_names_stay_at_home", "mcp_core/http/_x.py", "from mcp_core._connection import Connection"),
+    (
+        "layers_point_downwards",
+        "mcp_core/_connection.py",
+        "from . import types as t\nfrom ._tasks import Task",
+    ),
+    ("layers_point_downwards", "mcp_core/_state.py", "from ._capabilities import has"),
+    (
+        "layers_point_downwards",
+        "mcp_core/http/_x.py",
+        "from .._connection import C\nfrom ._sse import Decoder",
+    ),
+    ("layers_point_downwards", "mcp_core/_methods.py", "from ._jsonrpc import reader"),
+    ("layers_point_downwards", "mcp_trio/http/_x.py", "from mcp_core.registry import Server"),
+    ("the_core_only_computes", "mcp_core/_x.py", "self.open()\nconn.open(verdict=v)\nconfig.now()"),
+    ("the_core_only_computes", "mcp_trio/_x.py", "print(open('x').read())"),
+    ("versions_are_compared_in_one_place", "mcp_core/_dialects.py", "row.since <= version < row.until"),
+    ("versions_are_compared_in_one_place", "mcp_core/_x.py", "meta.protocol_version is None"),
+    ("versions_are_compared_in_one_place", "mcp_core/_x.py", "D = {'2025-06-18': 1}\nD['2025-06-18']"),
+    (
+        "versions_are_compared_in_one_place",
+        "mcp_core/_x.py",
+        "schema == 'draft 2020-12'\nx.http_version == b'1'",
+    ),
+    ("msgspec_errors_are_caught_in_one_place", "mcp_core/_jsonrpc.py", "from msgspec import DecodeError"),
+    ("msgspec_errors_are_caught_in_one_place", "mcp_core/registry/_schema.py", "jsonschema.ValidationError"),
+    ("msgspec_errors_are_caught_in_one_place", "mcp_core/_x.py", "from msgspec import Raw\nmsgspec.UNSET"),
+    ("writers_are_few", "mcp_trio/_link.py", "await stream.send_all(b'')"),
+    ("writers_are_few", "mcp_trio/_h11_server.py", "await stream.send_all(b'')"),
+    ("writers_are_few", "mcp_trio/testing.py", "async def send_all(self, data): ..."),
+    ("class_names_say_something", "mcp_core/_x.py", "class Handle: ...\nclass Database: ...\nmanager = 1"),
+    ("class_names_say_something", "mcp_core/types/_base.py", "class BaseMetadata: ..."),
+    ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 700),
+    ("files_are_short", "mcp_core/types/_x.py", "x = 1\n" * 1500),
+]
+
+BY_NAME = {rule.__name__: rule for rule in RULES}
+
+
+@pytest.mark.parametrize(("rule", "path", "source", "complaint"), REFUSED)
+def test_rule_refuses(rule: str, path: str, source: str, complaint: str) -> None:
+    file = SourceFile(path, source)
+    found = [f"{path}:{line}: {text}" for line, text in BY_NAME[rule](file)]
+    assert any(complaint in line for line in found), found
+    assert set(found) <= set(complaints(file))
+
+
+@pytest.mark.parametrize(("rule", "path", "source"), PASSED)
+def test_rule_lets_pass(rule: str, path: str, source: str) -> None:
+    assert list(BY_NAME[rule](SourceFile(path, source))) == []
+
+
+def test_every_rule_is_shown_from_both_sides() -> None:
+    assert {row[0] for row in REFUSED} == {row[0] for row in PASSED} == set(BY_NAME)

@@ -1,0 +1,99 @@
+"""What users install: the wheel is built, put into an environment of its own and used from somewhere else.
+
+Everything happens without a network. The build uses the hatchling that is installed, and the environment
+borrows the dependencies of the one that runs the tests, so that only our own packages come from the wheel.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"mcp_asyncio_shim", "mcp_core", "mcp_trio"}
+
+
+def output_of(*command: str | Path, cwd: Path = ROOT) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("wheel")
+    output_of(
+        *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"),
+        *("--disable-pip-version-check", "--wheel-dir", place, ROOT),
+    )
+    (built,) = place.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Runs a Python program in the environment that has the wheel, in an empty directory."""
+    place = tmp_path_factory.mktemp("installed")
+    venv.create(place / "venv", symlinks=True)
+    python = place / "venv" / "bin" / "python"
+    output_of(
+        *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index"),
+        *("--disable-pip-version-check", wheel),
+    )
+    # Only now, or pip would find what the borrowed environment has installed of us. The wheel comes first on
+    # the path.
+    theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    ours = Path(output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+    (ours / "borrowed.pth").write_text("\n".join(theirs))
+    elsewhere = place / "elsewhere"
+    elsewhere.mkdir()
+    return lambda program: output_of(python, "-c", program, cwd=elsewhere)
+
+
+def test_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    info = f"{wheel.name.split('-py3')[0]}.dist-info"
+    assert {name.split("/")[0] for name in names} == {*PACKAGES, info}
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert f"{info}/licenses/LICENSE" in names
+    assert not [name for name in names if "test_" in name or "__pycache__" in name]
+
+
+def test_sdist_can_be_built_and_tested_from(tmp_path: Path) -> None:
+    output_of(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path)
+    (built,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "tests/conftest.py"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.startswith((".git/", "node_modules"))]
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_package_comes_from_the_wheel(installed: Callable[[str], str], package: str) -> None:
+    home = installed(f"import {package}; print({package}.__path__[0])")
+    assert "site-packages" in home
+    assert not Path(home).is_relative_to(ROOT)
+    assert not Path(home).is_relative_to(sysconfig.get_path("purelib"))
+    assert (Path(home) / "py.typed").is_file()
+
+
+def test_metadata_names_the_command(installed: Callable[[str], str]) -> None:
+    found = installed(
+        "from importlib.metadata import distribution as d; dist = d('mcp-trio');"
+        "print(dist.version, *[script.value for script in dist.entry_points if script.name == 'mcp-trio'])"
+    )
+    assert found == "0.1.0 mcp_trio._command:main"
