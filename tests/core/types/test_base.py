@@ -1,0 +1,130 @@
+"""Names on the wire, what absence means, and what of `_meta` is kept."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from mcp_core import types as t
+from tests.core.types.wire import refused, says
+
+META = "io.modelcontextprotocol"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (t.Implementation("probe", "1"), '{"name":"probe","version":"1"}'),
+        (
+            t.Implementation("probe", "1", "Probe", "Asks", "https://example.org", [t.Icon("data:,")]),
+            (
+                '{"name":"probe","version":"1","title":"Probe","description":"Asks",'
+                '"websiteUrl":"https://example.org","icons":[{"src":"data:,"}]}'
+            ),
+        ),
+        (
+            t.Icon("data:,", "image/png", ["any"], "dark"),
+            '{"src":"data:,","mimeType":"image/png","sizes":["any"],"theme":"dark"}',
+        ),
+        (
+            t.Annotations(audience=["user"], priority=0.5, last_modified="2025-01-02"),
+            '{"audience":["user"],"priority":0.5,"lastModified":"2025-01-02"}',
+        ),
+        (t.ErrorData(-32602, "no"), '{"code":-32602,"message":"no"}'),
+        (t.ErrorData(-32602, "no", None), '{"code":-32602,"message":"no","data":null}'),
+        (t.ErrorData(-32602, "no", {"a": [1]}), '{"code":-32602,"message":"no","data":{"a":[1]}}'),
+        (t.PaginatedParams(), "{}"),
+        (t.PaginatedParams(cursor="2"), '{"cursor":"2"}'),
+        (t.EmptyResult(), "{}"),
+        (t.EmptyResult(meta={}, result_type="complete"), '{"_meta":{},"resultType":"complete"}'),
+        (t.CacheableResult(ttl_ms=0, cache_scope="public"), '{"ttlMs":0,"cacheScope":"public"}'),
+    ],
+)
+def test_wire(value: msgspec.Struct, text: str) -> None:
+    says(value, text)
+
+
+@pytest.mark.requirement("CAP-9")
+def test_presence_is_support() -> None:
+    read = msgspec.json.decode('{"tools":{},"logging":{},"prompts":null}', type=t.ServerCapabilities)
+    assert read.tools == t.ToolsCapability()
+    assert not read.tools.list_changed
+    assert read.logging == {}
+    assert read.prompts is None
+    says(read, '{"tools":{},"logging":{}}')
+
+
+def test_capabilities_keep_what_is_open() -> None:
+    says(
+        t.ClientCapabilities(
+            roots=t.RootsCapability(list_changed=True),
+            sampling=t.SamplingCapability(context={}, tools={"more": 1}),
+            elicitation=t.ElicitationCapability(url={}),
+            tasks=t.TasksCapability(
+                list={},
+                requests=t.TaskRequests(
+                    sampling=t.SamplingTasks(create_message={}), elicitation=t.ElicitationTasks(create={})
+                ),
+            ),
+            extensions={"org.example/x": {"on": True}},
+            experimental={"y": {}},
+        ),
+        '{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{"more":1}},"elicitation":{"url":{}},'
+        '"tasks":{"list":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}},'
+        '"extensions":{"org.example/x":{"on":true}},"experimental":{"y":{}}}',
+    )
+
+
+@pytest.mark.requirement("META-14")
+@pytest.mark.parametrize(
+    ("meta", "text"),
+    [
+        (t.RequestMeta(progress_token=0), '{"progressToken":0}'),
+        (t.RequestMeta(progress_token="a"), '{"progressToken":"a"}'),
+        (t.RequestMeta(protocol_version="2026-07-28"), f'{{"{META}/protocolVersion":"2026-07-28"}}'),
+        (t.RequestMeta(client_capabilities=t.ClientCapabilities()), f'{{"{META}/clientCapabilities":{{}}}}'),
+        (
+            t.RequestMeta(client_info=t.Implementation("a", "1")),
+            f'{{"{META}/clientInfo":{{"name":"a","version":"1"}}}}',
+        ),
+        (t.RequestMeta(log_level="debug"), f'{{"{META}/logLevel":"debug"}}'),
+        (
+            t.RequestMeta(related_task=t.RelatedTaskMetadata("t")),
+            f'{{"{META}/related-task":{{"taskId":"t"}}}}',
+        ),
+        (
+            t.RequestMeta(traceparent="00-1", tracestate="a=1", baggage="b=2"),
+            '{"traceparent":"00-1","tracestate":"a=1","baggage":"b=2"}',
+        ),
+    ],
+)
+def test_meta_of_requests(meta: t.RequestMeta, text: str) -> None:
+    says(t.PingParams(meta=meta), f'{{"_meta":{text}}}')
+
+
+def test_a_progress_token_is_no_boolean() -> None:
+    assert "_meta.progressToken" in refused('{"_meta":{"progressToken":true}}', t.PingParams)
+
+
+@pytest.mark.requirement("META-1")
+@pytest.mark.parametrize("type", [t.NotificationParams, t.EmptyResult, t.ListToolsResult, t.DiscoverResult])
+def test_meta_elsewhere_is_kept_whole(type: type[t.Result | t.NotificationParams]) -> None:
+    members = '"tools":[],"supportedVersions":[],"capabilities":{},'
+    read = msgspec.json.decode(f'{{{members}"_meta":{{"a/b":{{"c":[null]}}}}}}', type=type)
+    assert read.meta == {"a/b": {"c": [None]}}
+
+
+def test_levels_are_in_order() -> None:
+    assert get_args(t.LoggingLevel) == t.LOGGING_LEVELS
+    assert t.LOGGING_LEVELS[0] == "debug"
+    assert t.LOGGING_LEVELS[-1] == "emergency"
+
+
+def test_repr_shows_what_is_set() -> None:
+    assert repr(t.EmptyResult(result_type="complete")) == "EmptyResult(result_type='complete')"
+
+
+def test_all_is_all() -> None:
+    assert sorted(t.__all__) == sorted(name for name in vars(t) if not name.startswith("_"))

@@ -1,0 +1,94 @@
+"""Content blocks: told apart by `type`, and which may stand where."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mcp_core import types as t
+from tests.core.types.wire import refused, says
+
+BLOCKS = [
+    (t.TextContent("hi"), '{"type":"text","text":"hi"}'),
+    (t.ImageContent("AA==", "image/png"), '{"type":"image","data":"AA==","mimeType":"image/png"}'),
+    (t.AudioContent("AA==", "audio/wav"), '{"type":"audio","data":"AA==","mimeType":"audio/wav"}'),
+    (t.ResourceLink(uri="x:y", name="y"), '{"type":"resource_link","name":"y","uri":"x:y"}'),
+    (
+        t.EmbeddedResource(t.ResourceContents(uri="x:y", text="")),
+        '{"type":"resource","resource":{"uri":"x:y","text":""}}',
+    ),
+]
+FOR_MODELS = [
+    *BLOCKS[:3],
+    (t.ToolUseContent("1", "add", {"a": 1}), '{"type":"tool_use","id":"1","name":"add","input":{"a":1}}'),
+    (
+        t.ToolResultContent("1", [t.TextContent("2")]),
+        '{"type":"tool_result","toolUseId":"1","content":[{"type":"text","text":"2"}]}',
+    ),
+    (
+        t.ToolResultContent("1", [], None, True, {"k": 1}),
+        '{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":null,"isError":true,"_meta":{"k":1}}',
+    ),
+]
+
+
+@pytest.mark.requirement("CONT-1")
+@pytest.mark.parametrize(("block", "text"), BLOCKS)
+def test_blocks(block: t.ContentBlock, text: str) -> None:
+    says(block, text, t.ContentBlock)
+    assert f'"type":"{block.type}"' in text
+
+
+@pytest.mark.requirement("CONT-2", "PRM-3")
+@pytest.mark.parametrize(("block", "text"), BLOCKS)
+def test_in_prompts_and_results(block: t.ContentBlock, text: str) -> None:
+    says(t.PromptMessage("user", block), f'{{"role":"user","content":{text}}}')
+    says(t.CallToolResult(content=[block, block]), f'{{"content":[{text},{text}]}}')
+    assert "array" in refused(f'{{"role":"user","content":[{text}]}}', t.PromptMessage)
+
+
+@pytest.mark.parametrize(("block", "text"), FOR_MODELS)
+def test_in_sampling(block: t.SamplingContent, text: str) -> None:
+    says(t.SamplingMessage("user", block), f'{{"role":"user","content":{text}}}')
+    says(t.SamplingMessage("user", [block]), f'{{"role":"user","content":[{text}]}}')
+    says(
+        t.CreateMessageResult(role="assistant", content=[block], model="m"),
+        f'{{"role":"assistant","content":[{text}],"model":"m"}}',
+    )
+
+
+@pytest.mark.parametrize("block", [text for _, text in BLOCKS[3:]])
+def test_models_get_no_resources(block: str) -> None:
+    assert "type" in refused(f'{{"role":"user","content":{block}}}', t.SamplingMessage)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"type":"video","text":"hi"}', '{"text":"hi"}', '{"type":"tool_use","id":"1","name":"a","input":{}}'],
+)
+def test_no_block_of_results(text: str) -> None:
+    assert "type" in refused(text, t.ContentBlock)
+
+
+def test_what_every_block_may_have() -> None:
+    says(
+        t.TextContent("hi", annotations=t.Annotations(priority=1.0), meta={"k": 1}),
+        '{"type":"text","text":"hi","annotations":{"priority":1.0},"_meta":{"k":1}}',
+    )
+
+
+def test_a_link_is_a_resource() -> None:
+    assert isinstance(t.ResourceLink(uri="x:y", name="y"), t.Resource)
+
+
+def test_the_type_is_fixed() -> None:
+    with pytest.raises(AttributeError, match="read-only"):
+        setattr(t.TextContent("hi"), "type", "image")  # noqa: B010
+
+
+@pytest.mark.parametrize("text", ['"isError":null', '"isError":false', ""])
+def test_no_error(text: str) -> None:
+    members = ",".join(filter(None, ['"type":"tool_result","toolUseId":"1","content":[]', text]))
+    read = msgspec.json.decode(f"{{{members}}}", type=t.ToolResultContent)
+    assert read.is_error is False
+    assert read.structured_content is msgspec.UNSET

@@ -1,0 +1,58 @@
+"""Prompts and completion on the wire."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mcp_core import types as t
+from tests.core.types.wire import refused, says
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            t.Prompt(name="a", arguments=[t.PromptArgument(name="b", required=False, description="B")]),
+            '{"name":"a","arguments":[{"name":"b","description":"B","required":false}]}',
+        ),
+        (t.ListPromptsResult(prompts=[]), '{"prompts":[]}'),
+        (t.GetPromptParams(name="a", arguments={"b": "1"}), '{"name":"a","arguments":{"b":"1"}}'),
+        (t.GetPromptResult(messages=[], description="d"), '{"messages":[],"description":"d"}'),
+        (
+            t.CompleteParams(ref=t.PromptReference("a", "A"), argument=t.CompletionArgument("b", "")),
+            '{"ref":{"type":"ref/prompt","name":"a","title":"A"},"argument":{"name":"b","value":""}}',
+        ),
+        (
+            t.CompleteParams(
+                ref=t.ResourceTemplateReference("x:{y}"),
+                argument=t.CompletionArgument("y", "z"),
+                context=t.CompletionContext(arguments={"b": "1"}),
+            ),
+            (
+                '{"ref":{"type":"ref/resource","uri":"x:{y}"},"argument":{"name":"y","value":"z"},'
+                '"context":{"arguments":{"b":"1"}}}'
+            ),
+        ),
+        (
+            t.CompleteResult(completion=t.Completion(["a"], 0, False)),
+            '{"completion":{"values":["a"],"total":0,"hasMore":false}}',
+        ),
+    ],
+)
+def test_wire(value: msgspec.Struct, text: str) -> None:
+    says(value, text)
+
+
+@pytest.mark.requirement("PRM-2")
+@pytest.mark.parametrize("value", ["1", "true", "null", '["1"]', "{}"])
+def test_arguments_are_strings(value: str) -> None:
+    assert "arguments" in refused(f'{{"name":"a","arguments":{{"b":{value}}}}}', t.GetPromptParams)
+
+
+def test_a_reference_says_its_type() -> None:
+    assert t.PromptReference("a").type == "ref/prompt"
+    assert t.ResourceTemplateReference("x:y").type == "ref/resource"
+    assert "ref/tool" in refused(
+        '{"ref":{"type":"ref/tool"},"argument":{"name":"","value":""}}', t.CompleteParams
+    )

@@ -1,0 +1,83 @@
+"""Tools on the wire, and what of a call and its result may be absent or null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET, Raw
+
+from mcp_core import types as t
+from tests.core.types.wire import refused, says
+
+
+@pytest.mark.requirement("TOOL-2", "TOOL-14")
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (t.Tool(name="a", input_schema={"type": "object"}), '{"name":"a","inputSchema":{"type":"object"}}'),
+        (
+            t.Tool(
+                name="a",
+                title="A",
+                input_schema={"type": "object", "x-own": [None]},
+                output_schema={},
+                annotations=t.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+                execution=t.ToolExecution(task_support="required"),
+            ),
+            (
+                '{"name":"a","title":"A","inputSchema":{"type":"object","x-own":[null]},"outputSchema":{},'
+                '"annotations":{"readOnlyHint":true,"openWorldHint":false},"execution":{"taskSupport":"required"}}'
+            ),
+        ),
+        (t.ListToolsResult(tools=[], next_cursor="2"), '{"tools":[],"nextCursor":"2"}'),
+        (t.CallToolParams(name="a"), '{"name":"a"}'),
+        (t.CallToolParams(name="a", arguments=Raw(b'{"b":[1.50]}')), '{"name":"a","arguments":{"b":[1.50]}}'),
+        (t.CallToolParams(name="a", task=t.TaskMetadata(ttl=5)), '{"name":"a","task":{"ttl":5}}'),
+        (t.CallToolParams(name="a", request_state="s"), '{"requestState":"s","name":"a"}'),
+    ],
+)
+def test_wire(value: msgspec.Struct, text: str) -> None:
+    says(value, text)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name":"a"}', '{"name":"a","arguments":null}', '{"name":"a","arguments": null }']
+)
+def test_no_arguments(text: str) -> None:
+    read = msgspec.json.decode(text, type=t.CallToolParams)
+    assert read.arguments is UNSET
+    says(read, '{"name":"a"}')
+
+
+@pytest.mark.requirement("TOOL-9")
+@pytest.mark.parametrize(
+    ("members", "value"),
+    [
+        ("", UNSET),
+        (',"structuredContent":null', None),
+        (',"structuredContent":{"a":1}', {"a": 1}),
+        (',"structuredContent":[]', []),
+        (',"structuredContent":0', 0),
+    ],
+)
+def test_structured_content(members: str, value: Any) -> None:
+    result = t.CallToolResult(content=[], structured_content=value)
+    says(result, f'{{"content":[]{members}}}')
+
+
+@pytest.mark.requirement("TOOL-13")
+@pytest.mark.parametrize(
+    ("members", "error"),
+    [("", False), (',"isError":null', False), (',"isError":false', False), (',"isError":true', True)],
+)
+def test_is_error(members: str, error: bool) -> None:
+    read = msgspec.json.decode(f'{{"content":[]{members}}}', type=t.CallToolResult)
+    assert read.is_error is error
+    says(read, '{"content":[],"isError":true}' if error else '{"content":[]}')
+
+
+@pytest.mark.requirement("TOOL-13")
+def test_content_is_required() -> None:
+    assert "content" in refused('{"structuredContent":{}}', t.CallToolResult)
