@@ -1,0 +1,90 @@
+"""The Model Context Protocol as a pure state machine: bytes in, facts out; nothing here does I/O or reads a clock.
+
+Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authoring of servers in `mcp_core.registry`.
+"""
+
+from __future__ import annotations
+
+from ._calls import Listing, Pending, deliver
+from ._config import CLIENT_LIMITS, Config, Limits
+from ._connection import Connection
+from ._dialects import ALL, DIALECTS, LATEST, Dialect
+from ._errors import (
+    AuthRequired,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    McpError,
+    McpTrioError,
+    PeerError,
+    ProtocolError,
+    RemoteProtocolError,
+    ToolError,
+)
+from ._events import (
+    NEED_DATA,
+    PAUSED,
+    ConnectionClosed,
+    ErrorReceived,
+    Event,
+    InputRequested,
+    MessageRejected,
+    NotificationReceived,
+    Peer,
+    PeerReady,
+    ProgressReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+)
+from ._methods import METHODS, Method, Role
+from ._outbox import Kind, Outgoing
+from ._state import State
+
+__all__ = [
+    "ALL",
+    "CLIENT_LIMITS",
+    "DIALECTS",
+    "LATEST",
+    "METHODS",
+    "NEED_DATA",
+    "PAUSED",
+    "AuthRequired",
+    "CallTimeout",
+    "Config",
+    "ConnectFailed",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "Dialect",
+    "ErrorReceived",
+    "Event",
+    "Fault",
+    "InputRequested",
+    "Kind",
+    "Limits",
+    "Listing",
+    "LocalProtocolError",
+    "McpError",
+    "McpTrioError",
+    "MessageRejected",
+    "Method",
+    "NotificationReceived",
+    "Outgoing",
+    "Peer",
+    "PeerError",
+    "PeerReady",
+    "Pending",
+    "ProgressReceived",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "RequestCancelled",
+    "RequestReceived",
+    "ResultReceived",
+    "Role",
+    "State",
+    "ToolError",
+    "deliver",
+]

@@ -1,0 +1,198 @@
+"""What one side is and what it puts up with: identity, capabilities, revisions, limits - and what follows from them.
+
+Rules of this file:
+
+1. Everything that a peer can make grow has a limit in `Limits`, and every default has its reason next to it.
+2. What can be worked out before the first message is worked out once for each `Config`, role and revision, and kept as
+   `Terms`: which methods are received, and the constant bytes that are spliced into messages.
+3. A `Config` is shared by all connections of a server or client and is not changed after the first of them.
+
+It does not know any peer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from . import types as t
+from ._capabilities import allowed, has
+from ._dialects import ALL, DIALECTS, Dialect, known
+from ._jsonrpc import encode
+from ._methods import Method, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["CLIENT_LIMITS", "Config", "Limits", "Terms"]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Upper bounds. Sizes are in bytes, times in seconds."""
+
+    # The figure that the larger peers use for a request body; tool arguments above it are files in disguise.
+    message: int = 4 * 1024 * 1024
+    # Long enough for a UUID or a hash with a prefix. An id is kept for as long as its request runs.
+    id: int = 256
+    # Four times the longest name of the specification.
+    method: int = 256
+    # Revision 2025-03-26 sets no bound; a batch is work that is admitted at once, so it is a fraction of `in_flight`.
+    batch: int = 100
+    # Handlers that run at the same time for one peer: more than people need, few enough to keep their memory small.
+    in_flight: int = 256
+    # Requests that have been read and wait for a handler. Behind them reading stops, so a second lane of equal length.
+    waiting: int = 256
+    # Bytes that wait for a peer who does not read. Above it a server reads no further requests from that peer.
+    queued: int = 1024 * 1024
+    # How long reading may stand still because of `waiting` before the requests behind it are refused as busy. A
+    # cancellation that would free a place may be among them.
+    pause: float = 5.0
+
+
+# Servers choose what they send, and a large resource is nothing hostile: eight times a server's own limit.
+CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
+
+
+class Terms(Struct, frozen=True, eq=False):
+    """What `Config` means in one revision, for one role."""
+
+    dialect: Dialect
+    receives: dict[str, Method]  # requests refused for want of a capability of ours are not in here
+    sends: dict[str, Method]
+    result_members: tuple[bytes, ...]  # constant members of each of our results ...
+    result_meta: dict[str, Any]  # ... and what belongs into its `_meta`, which a handler may have filled too
+    plain_result_members: tuple[bytes, ...]  # both of them, for a result with no `_meta` of its own
+    request_meta: bytes  # constant members of `_meta` in each of our requests, without braces
+
+
+class Config:
+    """What one side says about itself and how it behaves.
+
+    Args:
+        info: name and version, told to the peer.
+        capabilities: what is offered. A request that needs more is refused without anyone being asked.
+        instructions: how to use the server, for the model (servers only).
+        versions: the revisions spoken. A client prefers the newest; several eras make it probe, one makes it fixed.
+        limits: upper bounds.
+        methods: requests and notifications that MCP does not define.
+        probe_timeout: seconds after which a client takes silence to `server/discover` for a stateful server.
+        initialize_timeout: seconds that a client gives `initialize`; None waits, as a process may start slowly.
+
+    Raises:
+        ValueError: a version is unknown, or a custom method has the name of one that MCP defines.
+    """
+
+    __slots__ = (
+        "_rows",
+        "_terms",
+        "by_version",
+        "capabilities",
+        "dialects",
+        "info",
+        "initialize_timeout",
+        "instructions",
+        "limits",
+        "methods",
+        "probe_timeout",
+    )
+
+    def __init__(
+        self,
+        info: t.Implementation,
+        capabilities: t.ClientCapabilities | t.ServerCapabilities,
+        *,
+        instructions: str | None = None,
+        versions: Iterable[str] = ALL,
+        limits: Limits | None = None,
+        methods: Iterable[Method] = (),
+        probe_timeout: float = 5.0,
+        initialize_timeout: float | None = None,
+    ) -> None:
+        self.info = info
+        self.capabilities: Any = capabilities  # a client's or a server's, as the role wants it
+        self.instructions = instructions
+        self.dialects = known(versions)
+        self.by_version = {dialect.version: dialect for dialect in self.dialects}
+        if limits is None:
+            limits = CLIENT_LIMITS if isinstance(capabilities, t.ClientCapabilities) else Limits()
+        self.limits = limits
+        self.methods = {row.name: row for row in methods}
+        for name in self.methods:
+            if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
+                raise ValueError(f"{name} is a method of MCP and cannot be redefined")
+        self.probe_timeout = probe_timeout
+        self.initialize_timeout = initialize_timeout
+        self._terms: dict[tuple[Role, Dialect], Terms] = {}
+        self._rows = {
+            role: {
+                name: row
+                for dialect in self.dialects
+                for name, row in self.terms(role, dialect).receives.items()
+            }
+            for role in Role
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
+        )
+
+    @property
+    def stateful(self) -> tuple[Dialect, ...]:
+        """The revisions with a handshake, newest first."""
+        return tuple(dialect for dialect in self.dialects if dialect.stateful)
+
+    @property
+    def stateless(self) -> tuple[Dialect, ...]:
+        """The revisions without a handshake, newest first."""
+        return tuple(dialect for dialect in self.dialects if not dialect.stateful)
+
+    @property
+    def versions(self) -> list[str]:
+        """All revisions spoken, newest first."""
+        return [dialect.version for dialect in self.dialects]
+
+    def terms(self, role: Role, dialect: Dialect) -> Terms:
+        """What this configuration means for `role` in `dialect`; worked out once."""
+        key = (role, dialect)
+        terms = self._terms.get(key)
+        if terms is None:
+            terms = self._terms[key] = self._work_out(role, dialect)
+        return terms
+
+    def rows(self, role: Role) -> dict[str, Method]:
+        """The requests and notifications that `role` receives in any revision spoken."""
+        return self._rows[role]
+
+    def declares(self, path: tuple[str, ...]) -> bool:
+        """Whether the capability at `path` is among our own."""
+        return has(self.capabilities, path)
+
+    def _work_out(self, role: Role, dialect: Dialect) -> Terms:
+        custom = {name: row for name, row in self.methods.items() if row.to in (role, None)}
+        sent = {name: row for name, row in self.methods.items() if row.to in (role.other, None)}
+        members: tuple[bytes, ...] = ()
+        meta: dict[str, Any] = {}
+        request_meta = b""
+        if dialect.result_type:
+            members = (b'"resultType":' + encode(dialect.result_type),)
+        if not dialect.stateful:
+            if role is Role.SERVER:
+                meta = {"io.modelcontextprotocol/serverInfo": dialect.fit(self.info)}
+            else:
+                described = t.RequestMeta(
+                    protocol_version=dialect.version,
+                    client_capabilities=dialect.fit(self.capabilities),
+                    client_info=dialect.fit(self.info),
+                )
+                request_meta = encode(described)[1:-1]
+        return Terms(
+            dialect=dialect,
+            receives={**allowed(dialect.receives[role], self.capabilities), **custom},
+            sends={**dialect.receives[role.other], **sent},
+            result_members=members,
+            result_meta=meta,
+            plain_result_members=(*members, b'"_meta":' + encode(meta)) if meta else members,
+            request_meta=request_meta,
+        )

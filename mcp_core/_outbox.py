@@ -1,0 +1,82 @@
+"""What waits to be sent, in order.
+
+Rules of this file:
+
+1. A message is encoded before it comes here, so that nothing which cannot be said is ever half queued.
+2. It is taken all at once: as bytes for one write (`take_lines`), or as messages for a transport that routes them.
+
+It sets no limit. Who fills the queue looks at `queued` and waits, or is told to wait.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ._jsonrpc import one_line
+
+if TYPE_CHECKING:
+    from .types import RequestId
+
+__all__ = ["Kind", "Outbox", "Outgoing"]
+
+
+class Kind(enum.Enum):
+    """What an outgoing message is to a transport that routes messages."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+    ANSWER = "answer"
+    CANCEL = "cancel"
+
+
+class Outgoing(Struct, gc=False):
+    """One message to send. `id` is the request that it opens, answers or cancels; `related` the request of the peer that it
+    was sent for, if any."""
+
+    data: bytes
+    kind: Kind
+    id: RequestId | None = None
+    related: RequestId | None = None
+    method: str = ""
+
+    @property
+    def peers_request(self) -> RequestId | None:
+        """The request of the peer that it belongs to. Our own requests count in another series of ids."""
+        return self.id if self.kind is Kind.ANSWER else self.related
+
+
+class Outbox:
+    """A queue of messages and its size in bytes."""
+
+    __slots__ = ("_messages", "queued")
+
+    def __init__(self) -> None:
+        self._messages: list[Outgoing] = []
+        self.queued = 0
+
+    def put(self, message: Outgoing) -> None:
+        if b"\n" in message.data:  # only in JSON that someone else encoded
+            message.data = one_line(message.data)
+        self.queued += len(message.data)
+        self._messages.append(message)
+
+    def queued_for(self, id: RequestId) -> int:
+        """Bytes that belong to the peer's request `id`."""
+        return sum(len(message.data) for message in self._messages if message.peers_request == id)
+
+    def take(self) -> list[Outgoing]:
+        """Everything, and forget it."""
+        messages, self._messages = self._messages, []
+        self.queued = 0
+        return messages
+
+    def take_lines(self) -> bytes:
+        """Everything as bytes, one message a line, and forget it."""
+        if not self._messages:
+            return b""
+        lines = [message.data for message in self.take()]
+        lines.append(b"")
+        return b"\n".join(lines)

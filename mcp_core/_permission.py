@@ -1,0 +1,79 @@
+"""Whether we may send something: the counterpart of `_admission.py` for our own messages.
+
+Rules of this file:
+
+1. What the peer's revision does not have, or the right side did not declare, is our caller's mistake: a
+   `LocalProtocolError` that names it. Nothing reaches the wire.
+2. A request needs a capability of the peer, a notification one of ours.
+3. A method that no revision defines passes: custom methods are between the two sides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ._capabilities import as_object, has
+from ._errors import Fault, LocalProtocolError
+from ._methods import METHODS, Role, Step
+from ._state import next_state
+
+if TYPE_CHECKING:
+    from ._config import Config
+    from ._events import Peer
+    from ._methods import Method
+    from ._state import State
+
+__all__ = ["may_notify", "may_request"]
+
+_DEFINED: Final = frozenset(row.name for row in METHODS)
+
+
+def may_request(method: str, peer: Peer, role: Role, config: Config, state: State) -> Method | None:
+    """The row of a request that `role` may send to `peer` in `state`, None for a custom method that nobody registered.
+
+    Raises:
+        LocalProtocolError: the revision has no such request, the peer did not declare the capability, or it is not the
+            time.
+    """
+    if role is Role.SERVER and not peer.dialect.stateful:
+        raise LocalProtocolError(
+            f"a server sends no requests in revision {peer.dialect.version}, {method} neither: it answers input_required"
+        )
+    row = _row(method, peer, role, config, is_request=True)
+    if peer.dialect.stateful:
+        next_state(state, row.step if row is not None else Step.WORK)
+    if row is not None and not has(peer.capabilities, row.needs):
+        raise LocalProtocolError(
+            f"the {role.other.value} did not declare the capability {'.'.join(row.needs)}, which {method} needs",
+            Fault.MISSING_CAPABILITY,
+            {"requiredCapabilities": as_object(row.needs)},
+        )
+    return row
+
+
+def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State) -> None:
+    """Check that `role` may send a notification to `peer` in `state`.
+
+    Raises:
+        LocalProtocolError: the revision has no such notification, we did not declare the capability, or it is too early.
+    """
+    row = _row(method, peer, role, config, is_request=False)
+    if row is None:
+        return
+    if not config.declares(row.needs):
+        raise LocalProtocolError(
+            f"{method} needs the capability {'.'.join(row.needs)}, which we did not declare"
+        )
+    if peer.dialect.stateful:
+        next_state(state, row.step)
+
+
+def _row(method: str, peer: Peer, role: Role, config: Config, *, is_request: bool) -> Method | None:
+    row = config.terms(role, peer.dialect).sends.get(method)
+    if row is None and method in _DEFINED:
+        raise LocalProtocolError(
+            f"{method} is not something that a {role.value} sends in revision {peer.dialect.version}"
+        )
+    if row is not None and (row.result is not None) is not is_request:
+        raise LocalProtocolError(f"{method} is a {'notification' if is_request else 'request'}")
+    return row

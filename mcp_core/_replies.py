@@ -1,0 +1,60 @@
+"""What a connection answers by itself: requests whose answer follows from the configuration alone.
+
+Rules of this file:
+
+1. An answer here is a function of the configuration, the params and who asks. It gives the result and, if the request
+   changes what is known of the peer, the peer to remember.
+2. Because these never become events, no driver can forget them or answer them differently.
+
+Sources: basic/lifecycle, basic/utilities/ping, server/utilities/logging of the stateful revisions; server/discover of
+2026-07-28.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from . import types as t
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ._config import Config
+    from ._events import Peer
+
+__all__ = ["REPLIES"]
+
+
+def _initialize(config: Config, params: t.InitializeParams, peer: Peer) -> tuple[t.Result, Peer | None]:
+    result = t.InitializeResult(
+        protocol_version=peer.dialect.version,
+        capabilities=config.capabilities,
+        server_info=config.info,
+        instructions=config.instructions,
+    )
+    return result, peer
+
+
+def _discover(config: Config, params: t.DiscoverParams, peer: Peer) -> tuple[t.Result, Peer | None]:
+    result = t.DiscoverResult(
+        supported_versions=config.versions, capabilities=config.capabilities, instructions=config.instructions
+    )
+    return result, None
+
+
+def _ping(config: Config, params: t.PingParams, peer: Peer) -> tuple[t.Result, Peer | None]:
+    return t.EmptyResult(), None
+
+
+def _set_level(config: Config, params: t.SetLevelParams, peer: Peer) -> tuple[t.Result, Peer | None]:
+    return t.EmptyResult(), replace(peer, log_level=params.level)
+
+
+REPLIES: Final[Mapping[str, Callable[[Config, Any, Peer], tuple[t.Result, Peer | None]]]] = {
+    "initialize": _initialize,
+    "server/discover": _discover,
+    "ping": _ping,
+    "logging/setLevel": _set_level,
+}

@@ -1,0 +1,109 @@
+"""What a revision adds to a message: the constant members spliced into encoded params and results.
+
+Rules of this file:
+
+1. A value that a caller or handler gave is never changed; what is added is added to its bytes.
+2. In the common case, no `_meta` of the caller's own, nothing is encoded here: bytes are joined.
+
+It does not know which revisions add what: `Terms` has worked that out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw, Struct, to_builtins
+from msgspec.structs import replace
+
+from . import types as t
+from ._errors import LocalProtocolError
+from ._jsonrpc import encode, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._config import Terms
+    from ._dialects import Dialect
+
+__all__ = ["body", "stamped_params", "stamped_result"]
+
+# Members of a request's `_meta` that only the connection may write.
+_RESERVED: Final = frozenset(
+    {
+        "progressToken",
+        "io.modelcontextprotocol/protocolVersion",
+        "io.modelcontextprotocol/clientCapabilities",
+        "io.modelcontextprotocol/clientInfo",
+    }
+)
+
+
+def body(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
+    """Params as JSON of the revision, None for none."""
+    if params is None:
+        return None
+    encoded = dialect.encode(params) if isinstance(params, Struct) else encode(params)
+    return None if encoded == b"{}" else encoded
+
+
+def stamped_params(
+    terms: Terms,
+    params: Struct | Mapping[str, Any] | None,
+    meta: Mapping[str, Any] | None,
+    progress_token: t.ProgressToken | None,
+) -> bytes | None:
+    """The params of a request with the `_meta` that the revision wants, the caller's `meta` and the progress token.
+
+    Raises:
+        LocalProtocolError: `meta` has a member that is the connection's to write.
+    """
+    if isinstance(params, t.RequestParams) and params.meta is not None:
+        meta = {**to_builtins(terms.dialect.fit(params.meta)), **(meta or {})}
+        params = replace(params, meta=None)
+    if isinstance(params, dict) and "_meta" in params:
+        params = dict(params)
+        meta = {**params.pop("_meta"), **(meta or {})}
+    members = [terms.request_meta] if terms.request_meta else []
+    if progress_token is not None:
+        members.append(b'"progressToken":%b' % encode(progress_token))
+    if meta:
+        taken = _RESERVED & meta.keys()
+        if taken:
+            raise LocalProtocolError(f"_meta.{min(taken)} is written by the connection, not by its caller")
+        members.append(encode(meta)[1:-1])
+    encoded = body(terms.dialect, params)
+    if not members:
+        return encoded
+    if encoded is None:
+        return b'{"_meta":{%b}}' % b",".join(members)
+    return b'{"_meta":{%b},%b' % (b",".join(members), encoded[1:])
+
+
+def stamped_result(terms: Terms, result: Struct | Mapping[str, Any] | Raw) -> tuple[bytes, tuple[bytes, ...]]:
+    """A result as JSON of the revision, and the members to put in front of it."""
+    if isinstance(result, Raw):
+        encoded = bytes(result)
+        # White space after the brace, as others may write it, would be in the way of the members.
+        return encoded if encoded[1:2] in (b'"', b"}") else one_line(encoded), terms.plain_result_members
+    if not isinstance(result, Struct):
+        return _stamped_mapping(terms, result)
+    fitted = terms.dialect.fit(result)
+    if not terms.plain_result_members or not isinstance(fitted, t.Result):
+        return encode(fitted), terms.plain_result_members
+    members = terms.plain_result_members
+    if fitted.meta is not None:
+        fitted = replace(fitted, meta={**terms.result_meta, **fitted.meta})
+        members = terms.result_members
+    if fitted.result_type is not None:
+        members = members[len(terms.result_members) :]
+    return encode(fitted), members
+
+
+def _stamped_mapping(terms: Terms, result: Mapping[str, Any]) -> tuple[bytes, tuple[bytes, ...]]:
+    members = terms.plain_result_members
+    if terms.result_meta and "_meta" in result:
+        result = {**result, "_meta": {**terms.result_meta, **result["_meta"]}}
+        members = terms.result_members
+    if "resultType" in result:
+        members = members[len(terms.result_members) :]
+    return encode(result), members

@@ -1,0 +1,469 @@
+"""What the tests of the machine speak in: messages, one machine that is talked to, and two that talk to each other.
+
+Three things are here:
+
+1. *Messages*: small functions that build what stands on the wire, as plain dicts. They share no code with the machine,
+   or a mistake of its encoder would be made on both sides.
+2. `Talk`: one connection between the test and the wire. `hears` gives the events of what it is told, `says` what it
+   answered; the assertions are in the language of the protocol.
+3. `ConnectionPair`: two connections back to back. What one side sends is what the other side receives, and each method
+   of the pair asserts just that.
+
+No test needs a clock: time is the attribute `now`.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mcp_core import (
+    ALL,
+    DIALECTS,
+    NEED_DATA,
+    PAUSED,
+    Config,
+    Connection,
+    ConnectionClosed,
+    ErrorReceived,
+    Event,
+    Limits,
+    MessageRejected,
+    NotificationReceived,
+    PeerReady,
+    ProgressReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mcp_core import Method
+
+VERSIONS: Final = tuple(reversed(ALL))
+STATEFUL: Final = tuple(version for version in VERSIONS if DIALECTS[version].stateful)
+STATELESS: Final = tuple(version for version in VERSIONS if not DIALECTS[version].stateful)
+A, B, C, D, E = VERSIONS
+
+Message = dict[str, Any]
+T = TypeVar("T")
+
+# Everything that can be declared, so that only tests of capabilities have to think of them.
+CLIENT_OFFERS: Final = t.ClientCapabilities(
+    roots=t.RootsCapability(list_changed=True),
+    sampling=t.SamplingCapability(),
+    elicitation=t.ElicitationCapability(),
+)
+SERVER_OFFERS: Final = t.ServerCapabilities(
+    tools=t.ToolsCapability(list_changed=True),
+    resources=t.ResourcesCapability(subscribe=True, list_changed=True),
+    prompts=t.PromptsCapability(list_changed=True),
+    completions={},
+    logging={},
+)
+CLIENT_INFO: Final = t.Implementation(name="client", version="1")
+SERVER_INFO: Final = t.Implementation(name="server", version="2")
+
+
+def client_config(
+    *versions: str,
+    capabilities: t.ClientCapabilities = CLIENT_OFFERS,
+    limits: Limits | None = None,
+    methods: Iterable[Method] = (),
+    initialize_timeout: float | None = None,
+) -> Config:
+    """A client that speaks `versions`, all if there are none."""
+    return Config(
+        CLIENT_INFO,
+        capabilities,
+        versions=versions or ALL,
+        limits=limits,
+        methods=methods,
+        initialize_timeout=initialize_timeout,
+    )
+
+
+def server_config(
+    *versions: str,
+    capabilities: t.ServerCapabilities = SERVER_OFFERS,
+    limits: Limits | None = None,
+    methods: Iterable[Method] = (),
+    instructions: str | None = None,
+) -> Config:
+    """A server that speaks `versions`, all if there are none."""
+    return Config(
+        SERVER_INFO,
+        capabilities,
+        versions=versions or ALL,
+        limits=limits,
+        methods=methods,
+        instructions=instructions,
+    )
+
+
+# -- Messages -----------------------------------------------------------------------------------------------------------
+
+META_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+META_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+META_CLIENT: Final = "io.modelcontextprotocol/clientInfo"
+META_SERVER: Final = "io.modelcontextprotocol/serverInfo"
+# What makes a request one of the stateless era.
+ENVELOPE: Final[Message] = {META_VERSION: E, META_CAPABILITIES: {}}
+TOOL_CALL: Final[Message] = {"name": "t"}
+
+
+def request(id: Any, method: str, params: Any = None, **members: Any) -> Message:
+    message: Message = {"jsonrpc": "2.0", "id": id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message | members
+
+
+def modern(id: Any, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Message:
+    """A request of the stateless era."""
+    return request(id, method, {**(params or {}), "_meta": ENVELOPE | meta})
+
+
+def notification(method: str, params: Any = None) -> Message:
+    message: Message = {"jsonrpc": "2.0", "method": method}
+    return message if params is None else message | {"params": params}
+
+
+def result(id: Any, value: Any = None) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "result": {} if value is None else value}
+
+
+def error(id: Any, code: int = -32000, message: str = "no", **members: Any) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message} | members}
+
+
+def ping(id: Any = "ping") -> Message:
+    return request(id, "ping")
+
+
+def initialize(version: str = D, id: Any = 0, **changes: Any) -> Message:
+    params = {
+        "protocolVersion": version,
+        "capabilities": {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}},
+        "clientInfo": {"name": "client", "version": "1"},
+    }
+    return request(id, "initialize", params | changes)
+
+
+INITIALIZED: Final = notification("notifications/initialized")
+
+
+def cancelled(id: Any, reason: str | None = None) -> Message:
+    return notification("notifications/cancelled", {"requestId": id} | ({"reason": reason} if reason else {}))
+
+
+def encoded(message: Message | list[Any] | str | bytes) -> bytes:
+    """A line without its end. What is bytes already is left alone: tests of bad input say it themselves."""
+    if isinstance(message, bytes):
+        return message
+    if isinstance(message, str):
+        return message.encode()
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def line(message: Message | list[Any] | str | bytes) -> bytes:
+    return encoded(message) + b"\n"
+
+
+# -- One machine --------------------------------------------------------------------------------------------------------
+
+
+class Talk:
+    """One connection, and somebody who talks to it in messages.
+
+    `paused` tells whether it wants the speaker to wait.
+    """
+
+    def __init__(self, conn: Connection) -> None:
+        self.conn = conn
+        self.now = 0.0
+        self.paused = False
+
+    def hears(self, *messages: Message | list[Any] | str | bytes) -> list[Event]:
+        """Tell it messages, one a line. Gives all that it makes of them."""
+        return self.reads(b"".join(map(line, messages)))
+
+    def reads(self, data: bytes) -> list[Event]:
+        """Give it bytes as they are; `b""` is no end here but nothing at all."""
+        if data:
+            self.conn.receive_data(data, self.now)
+        return self.events()
+
+    def ends(self) -> list[Event]:
+        """The input ends."""
+        self.conn.receive_data(b"", self.now)
+        return self.events()
+
+    def waits(self, seconds: float) -> list[Event]:
+        """Time goes by."""
+        self.now += seconds
+        self.conn.handle_timeout(self.now)
+        return self.events()
+
+    def events(self) -> list[Event]:
+        found: list[Event] = []
+        while True:
+            event = self.conn.next_event()
+            if event is NEED_DATA or event is PAUSED:
+                self.paused = event is PAUSED
+                return found
+            found.append(event)
+
+    def says(self) -> list[Message]:
+        """What it has said since the last time it was listened to."""
+        data = self.conn.data_to_send()
+        assert data[-1:] in (b"", b"\n")
+        return [json.loads(said) for said in data.split(b"\n")[:-1]]
+
+    def answer(self, message: Message | list[Any] | str | bytes) -> Message:
+        """Its one answer to a message that makes no event."""
+        assert self.hears(message) == []
+        return only(self.says())
+
+    def refusal(self, message: Message | list[Any] | str | bytes) -> Message:
+        """Its one answer to a message that it rejects."""
+        assert_rejected(self.hears(message))
+        return only(self.says())
+
+
+def opened(role: Role, version: str, config: Config | None = None) -> Talk:
+    """A connection that is ready to talk in `version`, by a real opening if the version has one."""
+    if role is Role.SERVER:
+        talk = Talk(Connection(role, config or server_config()))
+        if DIALECTS[version].stateful:
+            assert talk.answer(initialize(version))["result"]["protocolVersion"] == version
+            (ready,) = talk.hears(INITIALIZED)
+            assert isinstance(ready, PeerReady)
+        return talk
+    talk = Talk(Connection(role, config or client_config(version)))
+    talk.conn.open(talk.now)
+    asked = only(talk.says())
+    offers = json.loads(DIALECTS[version].encode(SERVER_OFFERS))
+    if DIALECTS[version].stateful:
+        answer = {
+            "protocolVersion": version,
+            "capabilities": offers,
+            "serverInfo": {"name": "s", "version": "1"},
+        }
+    else:
+        answer = {"resultType": "complete", "supportedVersions": [version], "capabilities": offers}
+    (ready,) = talk.hears(result(asked["id"], answer))
+    assert isinstance(ready, PeerReady)
+    talk.says()
+    return talk
+
+
+def call(id: Any, version: str = D, **meta: Any) -> Message:
+    """A request that makes an event in this revision."""
+    if DIALECTS[version].stateful:
+        return request(id, "tools/call", TOOL_CALL | ({"_meta": meta} if meta else {}))
+    return modern(id, "tools/call", TOOL_CALL, **meta)
+
+
+def server(version: str = D, **limits: Any) -> Talk:
+    """A server in conversation with a client of this revision."""
+    return opened(Role.SERVER, version, server_config(limits=Limits(**limits)))
+
+
+def client(version: str = D) -> Talk:
+    """A client in conversation with a server of this revision."""
+    return opened(Role.CLIENT, version)
+
+
+# -- Assertions ---------------------------------------------------------------------------------------------------------
+
+
+def only(things: list[T]) -> T:
+    assert len(things) == 1, things
+    return things[0]
+
+
+def kinds(events: Iterable[Event]) -> list[str]:
+    return [type(event).__name__ for event in events]
+
+
+def received(events: list[Event], kind: type[T]) -> T:
+    """The one event, which is of this kind."""
+    event = only(events)
+    assert isinstance(event, kind), event
+    return event
+
+
+def assert_error(message: Message, code: int, id: Any = ..., text: str = "") -> None:
+    """It is an error response; `id` None is null, Ellipsis none at all."""
+    assert set(message) == {"jsonrpc", "error"} | (set() if id is ... else {"id"}), message
+    assert message["error"]["code"] == code, message
+    assert text in message["error"]["message"]
+    if id is not ...:
+        assert message["id"] == id
+        assert type(message["id"]) is type(id)
+
+
+def assert_rejected(events: list[Event], text: str = "") -> MessageRejected:
+    event = received(events, MessageRejected)
+    assert text in str(event.error), event
+    return event
+
+
+def assert_closed(events: list[Event], *lost: Any, error: type[Exception] | None, text: str = "") -> None:
+    event = received(events, ConnectionClosed)
+    assert event.lost == list(lost)
+    assert type(event.error) is (error or type(None)), event
+    assert text in str(event.error)
+
+
+# -- Two machines -------------------------------------------------------------------------------------------------------
+
+
+class ConnectionPair:
+    """A client and a server, joined by a wire that loses nothing.
+
+    Methods are named after what one side does and assert that the other side gets exactly that. `by` is the side that
+    acts. Nothing crosses the wire until it is moved, and the methods move it at once, so that a test which wants two
+    messages to cross uses the connections themselves, and `move` and `deliver`.
+    """
+
+    def __init__(self, *versions: str, client: Config | None = None, server: Config | None = None) -> None:
+        self.client = Connection(Role.CLIENT, client or client_config(*versions))
+        self.server = Connection(Role.SERVER, server or server_config(*versions))
+        self.now = 0.0
+        self.spoken: list[tuple[Role, Message]] = []  # the transcript
+        self._talks = {Role.CLIENT: Talk(self.client), Role.SERVER: Talk(self.server)}
+
+    def __getitem__(self, role: Role) -> Connection:
+        return self._talks[role].conn
+
+    @property
+    def versions(self) -> tuple[str | None, str | None]:
+        """What each side believes to be spoken."""
+        client, server = (
+            conn.peer.dialect.version if conn.peer is not None else None
+            for conn in (self.client, self.server)
+        )
+        return client, server
+
+    # -- The wire
+
+    def take(self, by: Role) -> list[Message]:
+        """What `by` has to say, taken off its hands but not delivered."""
+        said = self._talks[by].says()
+        self.spoken += [(by, message) for message in said]
+        return said
+
+    def deliver(self, messages: list[Message], *, by: Role) -> list[Event]:
+        """Bring messages of `by` to the other side."""
+        talk = self._talks[by.other]
+        talk.now = self.now
+        return talk.hears(*messages)
+
+    def move(self, by: Role) -> list[Event]:
+        """Everything that `by` has to say goes over; gives what the other side makes of it."""
+        return self.deliver(self.take(by), by=by)
+
+    def settle(self) -> dict[Role, list[Event]]:
+        """Move everything, both ways, until neither side has more to say."""
+        found: dict[Role, list[Event]] = {role: self._talks[role].events() for role in Role}
+        while any(self[role].queued() for role in Role):
+            for role in Role:
+                found[role.other] += self.move(role)
+        return found
+
+    # -- What the sides do
+
+    def open(self, **options: Any) -> ConnectionPair:
+        self.client.open(self.now, **options)
+        found = self.settle()
+        peer = self.client.peer
+        assert peer is not None
+        assert found[Role.CLIENT] == [PeerReady(peer)]
+        # A server may not know the probe; and one of the stateless era never learns that somebody is there.
+        ready = [event for event in found[Role.SERVER] if not isinstance(event, MessageRejected)]
+        assert kinds(ready) == (["PeerReady"] if peer.dialect.stateful else [])
+        assert self.client.state is State.READY
+        return self
+
+    def request(
+        self,
+        method: str,
+        params: Struct | Mapping[str, Any] | None = None,
+        *,
+        by: Role = Role.CLIENT,
+        token: object = None,
+        **options: Any,
+    ) -> RequestReceived:
+        """One side asks; the other gets that request, params included."""
+        id = self[by].send_request(method, params, token=token, **options)
+        event = received(self.move(by), RequestReceived)
+        assert (event.id, event.method.name) == (id, method)
+        assert type(event.id) is type(id)
+        assert_same_params(params, event.params)
+        return event
+
+    def result(
+        self, asked: RequestReceived, value: Struct | Mapping[str, Any], *, by: Role = Role.SERVER
+    ) -> Any:
+        """The request is answered and the asker gets that result; gives it."""
+        assert self[by].send_result(asked.id, value)
+        event = received(self.move(by), ResultReceived)
+        assert event.id == asked.id
+        return event.result
+
+    def error(self, asked: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER) -> ErrorReceived:
+        """The request is answered by an error and the asker gets that one."""
+        assert self[by].send_error(asked.id, t.ErrorData(code=code, message=text))
+        event = received(self.move(by), ErrorReceived)
+        assert event.id == asked.id
+        assert str(event.error) == f"{text} ({code})"
+        return event
+
+    def progress(self, asked: RequestReceived, *told: Any, by: Role = Role.SERVER) -> ProgressReceived:
+        """The worker tells how far it is, and the asker hears it."""
+        assert self[by].send_progress(asked.id, *told)
+        event = received(self.move(by), ProgressReceived)
+        assert (event.id, event.progress) == (asked.id, told[0])
+        return event
+
+    def cancel(self, asked: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT) -> None:
+        """The asker gives up, and the worker is told."""
+        self[by].send_cancel(asked.id, reason)
+        assert self.move(by) == [RequestCancelled(asked.id, reason)]
+
+    def notify(
+        self, method: str, params: Struct | None = None, *, by: Role = Role.SERVER, **options: Any
+    ) -> NotificationReceived:
+        self[by].send_notification(method, params, **options)
+        event = received(self.move(by), NotificationReceived)
+        assert event.method.name == method
+        assert_same_params(params, event.params)
+        return event
+
+    def silent(self) -> bool:
+        """Whether nobody has anything to say."""
+        return not (self.client.queued() or self.server.queued())
+
+
+def assert_same_params(sent: Struct | Mapping[str, Any] | None, got: Any) -> None:
+    """What was sent is what arrived, but for `_meta`, which the sender's side adds to."""
+    if isinstance(sent, Struct):
+        assert type(got) is type(sent)
+        assert asdict(got) | {"meta": None} == asdict(sent) | {"meta": None}
+
+
+def chunks(data: bytes, cuts: Iterable[int]) -> list[bytes]:
+    """`data` cut at these places."""
+    places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
+    return [data[start:stop] for start, stop in pairwise(places) if start < stop]

@@ -1,0 +1,298 @@
+"""The ladder between an envelope and an event: the first check that fails is the answer, and each has its place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import UNSET, Struct
+
+from mcp_core import ALL, DIALECTS, Config, Fault, Method, Peer, Role, State
+from mcp_core import types as t
+from mcp_core._admission import Admission, Refusal, admit
+from tests.core.helpers import (
+    CLIENT_INFO,
+    CLIENT_OFFERS,
+    ENVELOPE,
+    META_CAPABILITIES,
+    META_CLIENT,
+    META_VERSION,
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+    client_config,
+    initialize,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+NEW, OPENING, READY, CLOSING = State.NEW, State.OPENING, State.READY, State.CLOSING
+CALL: Any = {"name": "t"}
+MODERN: Any = {"_meta": ENVELOPE}
+
+
+class AddParams(Struct):
+    a: int
+
+
+ADD = Method("acme/add", None, AddParams, t.EmptyResult)
+ALL_ERAS = server_config(methods=[ADD])
+STATEFUL_ONLY = server_config(*STATEFUL, methods=[ADD])
+STATELESS_ONLY = server_config(E, methods=[ADD])
+NEWS_TOO = server_config(methods=[Method("notifications/acme/news", None, t.NotificationParams)])
+
+
+def known(version: str) -> Peer:
+    return Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
+
+
+def admitted(
+    method: str,
+    params: Any = None,
+    *,
+    config: Config = ALL_ERAS,
+    role: Role = SERVER,
+    state: State = READY,
+    remembered: Peer | None = None,
+) -> Admission:
+    raw = b"{}" if params is None else json.dumps(params).encode()
+    rows = config.rows(role)
+    return admit(method, raw, role=role, config=config, rows=rows, state=state, remembered=remembered)
+
+
+# -- Whose request it is --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("state", [OPENING, READY])
+def test_a_request_of_a_session(version: str, state: State) -> None:
+    found = admitted("tools/call", CALL, state=state, remembered=known(version))
+    assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
+    assert found == Admission(found.row, t.CallToolParams(name="t"), known(version), None)
+
+
+@pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
+@pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
+@pytest.mark.parametrize(("state", "remembered"), [(NEW, None), (OPENING, known(C)), (READY, known(D))])
+def test_a_request_that_stands_for_itself(config: Config, state: State, remembered: Peer | None) -> None:
+    """Nothing of a session beside it is mixed in."""
+    meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
+    found = admitted("tools/call", CALL | {"_meta": meta}, config=config, state=state, remembered=remembered)
+    assert found.peer == Peer(DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability()))
+    full = meta | {META_CLIENT: {"name": "c", "version": "1"}, "io.modelcontextprotocol/logLevel": "error"}
+    found = admitted("tools/call", CALL | {"_meta": full}, config=config, state=state, remembered=remembered)
+    assert (found.peer.info, found.peer.log_level) == (t.Implementation("c", "1"), "error")
+
+
+@pytest.mark.requirement("META-11")
+@pytest.mark.parametrize("name", ["nobody", "inspector", ""])
+def test_who_it_says_it_is_decides_nothing(name: str) -> None:
+    meta = ENVELOPE | {META_CLIENT: {"name": name, "version": ""}}
+    found = admitted("tools/call", CALL | {"_meta": meta})
+    assert found.peer.info == t.Implementation(name, "")
+    assert (found.row.name, found.peer.dialect.version) == ("tools/call", E)
+
+
+@pytest.mark.requirement("LIFE-4")
+@pytest.mark.parametrize("config", [ALL_ERAS, STATEFUL_ONLY])
+@pytest.mark.parametrize(
+    ("asked", "answered"), [*((v, v) for v in STATEFUL), (E, D), ("1999-01-01", D), ("x", D)]
+)
+def test_a_handshake(config: Config, asked: str, answered: str) -> None:
+    found = admitted("initialize", initialize(asked)["params"], config=config, state=NEW)
+    assert found.peer.dialect.version == answered
+    assert found.peer.capabilities == CLIENT_OFFERS
+    assert found.peer.info == CLIENT_INFO
+
+
+@pytest.mark.requirement("PING-2")
+@pytest.mark.parametrize(
+    ("role", "config", "state", "remembered"),
+    [
+        (SERVER, ALL_ERAS, NEW, None),
+        (SERVER, STATEFUL_ONLY, OPENING, known(A)),
+        (SERVER, ALL_ERAS, READY, known(D)),
+        (SERVER, ALL_ERAS, CLOSING, known(D)),
+        (CLIENT, client_config(), NEW, None),
+        (CLIENT, client_config(), OPENING, None),
+        (CLIENT, client_config(), READY, known(B)),
+    ],
+)
+def test_a_ping_at_any_time(role: Role, config: Config, state: State, remembered: Peer | None) -> None:
+    found = admitted("ping", config=config, role=role, state=state, remembered=remembered)
+    assert found.row.name == "ping"
+    assert found.peer.dialect.stateful
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_client_is_asked_too(version: str) -> None:
+    config = client_config(version, methods=[ADD])
+    peer = Peer(DIALECTS[version], t.ServerCapabilities())
+    found = admitted("roots/list", config=config, role=CLIENT, remembered=peer)
+    assert (found.row.to, found.peer) == (CLIENT, peer)
+    # What would make a request stateless is for clients to say.
+    assert admitted("roots/list", MODERN, config=config, role=CLIENT, remembered=peer).peer is peer
+    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, remembered=peer).params == AddParams(1)
+
+
+@pytest.mark.requirement("META-14")
+@pytest.mark.parametrize(
+    ("method", "params"), [("tools/call", CALL), ("acme/add", {"a": 1})], ids=["of MCP", "custom"]
+)
+@pytest.mark.parametrize("token", [7, "seven", 0, ""])
+def test_progress_is_asked_for(method: str, params: Any, token: Any) -> None:
+    for meta in ({}, ENVELOPE):
+        found = admitted(method, params | {"_meta": meta | {"progressToken": token}}, remembered=known(D))
+        assert found.progress_token == token
+        assert type(found.progress_token) is type(token)
+
+
+def test_custom_params_are_a_type_too() -> None:
+    assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).params == AddParams(1)
+    assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).peer.dialect.version == E
+
+
+# -- Whose is not ---------------------------------------------------------------------------------------------------------
+
+SERVED = {"supported": list(ALL)}
+HALF: Any = {META_VERSION: E}
+OTHER_HALF: Any = {META_CAPABILITIES: {}}
+REMEMBERED = known(D)
+
+# method, params, config, state, remembered; the fault, its data, some of the words, the revision whose code is used
+REFUSED: list[Any] = [
+    # Nobody to be
+    pytest.param("tools/call", CALL, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="before initialize"),
+    pytest.param("odd", None, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="unknown, before initialize"),
+    pytest.param("tools/call", CALL, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="no _meta"),
+    pytest.param("ping", None, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="ping without _meta"),
+    pytest.param("initialize", initialize()["params"], STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="initialize at a stateless server"),
+    # Half an envelope
+    pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/clientCapabilities", E, id="no capabilities"),
+    pytest.param("tools/call", CALL | {"_meta": OTHER_HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/protocolVersion", E, id="no version"),
+    pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half in a session"),
+    pytest.param("tools/call", CALL | {"_meta": HALF | {META_CAPABILITIES: []}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/clientCapabilities", E, id="capabilities no object"),
+    pytest.param("tools/call", CALL | {"_meta": OTHER_HALF | {META_VERSION: 1}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/protocolVersion", E, id="version no text"),
+    pytest.param("odd", {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half of an unknown method"),
+    pytest.param("acme/add", {"a": 1, "_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half of a custom method"),
+    # Revisions that are not served
+    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {META_VERSION: "2099-01-01"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "2099-01-01"}, "2099-01-01 is not served", E, id="from the future"),
+    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {META_VERSION: D}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": D}, "without a handshake", E, id="a stateful revision"),
+    pytest.param("server/discover", MODERN, STATEFUL_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": list(ALL[1:]), "requested": E}, "not served", D, id="a probe at a stateful server"),
+    pytest.param("server/discover", {"_meta": ENVELOPE | {META_VERSION: "x"}}, STATELESS_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": [E], "requested": "x"}, "x is not served", E, id="discover too"),
+    pytest.param("odd", {"_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the method"),
+    pytest.param("tools/call", {"name": 1, "_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the params"),
+    # The wrong time
+    pytest.param("initialize", initialize()["params"], ALL_ERAS, OPENING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already sent", D, id="initialize twice"),
+    pytest.param("initialize", initialize(A)["params"], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already initialized", D, id="initialize again"),
+    pytest.param("tools/call", CALL, ALL_ERAS, CLOSING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "CLOSING", D, id="when closing"),
+    pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.INVALID_REQUEST, UNSET, "CLOSING", E, id="when closing, stateless"),
+    # No such method
+    *(
+        pytest.param("odd", None, ALL_ERAS, READY, known(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
+        for v in STATEFUL
+    ),
+    pytest.param("odd", MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "that a server of revision 2026-07-28 knows", E, id="unknown, stateless"),
+    pytest.param("ping", MODERN, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "ping", E, id="ping, stateless"),
+    pytest.param("logging/setLevel", {"level": "error"} | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "", E, id="setLevel, stateless"),
+    pytest.param("server/discover", None, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "server/discover", D, id="discover in a session"),
+    pytest.param("subscriptions/listen", {"notifications": {}}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "", D, id="listen in a session"),
+    pytest.param("roots/list", None, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "", D, id="a client's method"),
+    pytest.param("initialize", initialize()["params"] | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, SERVED, "initialize", E, id="initialize with an envelope"),
+    pytest.param("initialize", MODERN, STATELESS_ONLY, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "initialize", E, id="the same at a stateless server"),
+    pytest.param("notifications/cancelled", {"requestId": 1}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "is a notification", D, id="a notification with an id"),
+    pytest.param("notifications/acme/news", None, NEWS_TOO, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "news", D, id="a custom one"),
+    # Wrong params
+    pytest.param("tools/call", {"name": 1}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "the params of tools/call do not fit: Expected `str`", D, id="wrong"),
+    pytest.param("tools/call", None, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "name", D, id="missing"),
+    pytest.param("tools/call", [], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `array`", D, id="array"),
+    pytest.param("tools/call", {"name": 1} | MODERN, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "do not fit", E, id="wrong, stateless"),
+    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {META_CAPABILITIES: {"roots": 5}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "roots", E, id="wrong capabilities"),
+    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {"io.modelcontextprotocol/logLevel": "loud"}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "loud", E, id="wrong log level"),
+    pytest.param("tools/call", CALL | {"_meta": {"progressToken": 1.5}}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "progressToken", D, id="wrong progress token"),
+    pytest.param("acme/add", {"a": "1"}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `str`", D, id="wrong, custom"),
+    pytest.param("acme/add", {"a": 1, "_meta": ENVELOPE | {"progressToken": {}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "progressToken", E, id="wrong _meta, custom"),
+    pytest.param("initialize", {}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "the params of initialize do not fit", None, id="initialize"),
+]  # fmt: skip
+
+
+@pytest.mark.requirement(
+    "META-8", "RPC-15", "RPC-18", "VER-1", "VER-6", "VER-15", "CAP-6", "CAP-7", "LIFE-10", "LIFE-12", "PING-5"
+)
+@pytest.mark.parametrize(
+    ("method", "params", "config", "state", "remembered", "fault", "data", "words", "version"), REFUSED
+)
+def test_refusals(
+    method: str,
+    params: Any,
+    config: Config,
+    state: State,
+    remembered: Peer | None,
+    fault: Fault,
+    data: Any,
+    words: str,
+    version: str | None,
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        admitted(method, params, config=config, state=state, remembered=remembered)
+    refusal = caught.value
+    assert (refusal.fault, refusal.data, refusal.answerable) == (fault, data, True)
+    assert (refusal.dialect.version if refusal.dialect is not None else None) == version
+    assert words in refusal.message
+    assert str(refusal) == refusal.message
+
+
+def test_a_long_version_is_not_repeated_at_length() -> None:
+    with pytest.raises(Refusal) as caught:
+        admitted("tools/call", {"_meta": ENVELOPE | {META_VERSION: "x" * 10_000}})
+    assert len(caught.value.message) < 200
+
+
+@pytest.mark.requirement("CAP-6", "CAP-7")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
+def test_what_is_not_offered_is_not_there(version: str, method: str) -> None:
+    config = server_config(capabilities=t.ServerCapabilities())
+    peer, params = (known(version), {}) if DIALECTS[version].stateful else (None, MODERN)
+    state = NEW if peer is None else READY
+    with pytest.raises(Refusal, match=f"this server does not offer {method}") as caught:
+        admitted(method, {"name": 1} | params, config=config, state=state, remembered=peer)
+    assert caught.value.fault is Fault.METHOD_NOT_FOUND
+
+
+@pytest.mark.requirement("CAP-7")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_nor_by_a_client(version: str) -> None:
+    config = client_config(version, capabilities=t.ClientCapabilities())
+    with pytest.raises(Refusal, match="this client does not offer roots/list") as caught:
+        admitted(
+            "roots/list",
+            config=config,
+            role=CLIENT,
+            remembered=Peer(DIALECTS[version], t.ServerCapabilities()),
+        )
+    assert caught.value.fault is Fault.METHOD_NOT_FOUND
+
+
+@pytest.mark.requirement("RPC-27", "RPC-29", "STDIO-8")
+@pytest.mark.parametrize("method", ["ping", "roots/list", "odd"])
+@pytest.mark.parametrize(
+    ("state", "remembered"),
+    [(READY, Peer(DIALECTS[E], t.ServerCapabilities())), (OPENING, None), (NEW, None)],
+)
+def test_a_stateless_client_answers_nothing(method: str, state: State, remembered: Peer | None) -> None:
+    with pytest.raises(Refusal) as caught:
+        admitted(method, config=client_config(E), role=CLIENT, state=state, remembered=remembered)
+    assert not caught.value.answerable
+
+
+@pytest.mark.parametrize("method", ["roots/list", "odd"])
+def test_a_client_that_is_opening_is_asked_too_early(method: str) -> None:
+    with pytest.raises(Refusal, match="has not been initialized") as caught:
+        admitted(method, config=client_config(), role=CLIENT, state=OPENING)
+    assert (caught.value.fault, caught.value.answerable) == (Fault.INVALID_REQUEST, True)

@@ -1,0 +1,637 @@
+"""Bad input: each kind has its one answer, and the connection goes on as if nothing had happened.
+
+Every row is told to servers of all revisions and to one that has not heard a word yet, then to clients. After each the next
+good message must be answered. Below the rows is what no row can hold: floods, endless lines, and input made up by a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_core import (
+    ALL,
+    DIALECTS,
+    Config,
+    Connection,
+    ConnectionClosed,
+    Limits,
+    MessageRejected,
+    PeerReady,
+    RequestReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    ENVELOPE,
+    INITIALIZED,
+    META_CAPABILITIES,
+    META_VERSION,
+    STATEFUL,
+    VERSIONS,
+    B,
+    D,
+    E,
+    Message,
+    Talk,
+    assert_error,
+    assert_rejected,
+    call,
+    cancelled,
+    client_config,
+    encoded,
+    error,
+    initialize,
+    kinds,
+    modern,
+    only,
+    opened,
+    ping,
+    request,
+    result,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+LIMITS = Limits(message=2000, id=100, method=100)
+NEW = "new"  # a server of all revisions, of whose client nothing is known
+NO_ID: Any = "the id cannot be read"
+Ask = Callable[..., Message]
+
+
+class Bad(NamedTuple):
+    """What is told (with the function that builds a good request), and the answer: none if there is no code."""
+
+    tell: Callable[[Ask], Any]
+    code: int | None
+    id: Any = NO_ID
+    text: str = ""
+    rejected: bool = True
+
+
+def bad(
+    name: str, tell: Any, code: int | None, id: Any = NO_ID, text: str = "", *, rejected: bool | None = None
+) -> Any:
+    said = tell if callable(tell) else lambda _: tell
+    return pytest.param(
+        Bad(said, code, id, text, code is not None if rejected is None else rejected), id=name
+    )
+
+
+def raw(template: str) -> Callable[[Ask], bytes]:
+    """A good request with something about it changed, as text: `%` is its params and what follows them."""
+    return lambda ask: template.replace(
+        "%", encoded(ask(1, "tools/call", {"name": "t"})).decode().split('"params":')[1]
+    ).encode()
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+ROWS: list[Any] = [
+    # Not JSON
+    bad("not JSON", "nope", -32700),
+    bad("half JSON", '{"jsonrpc":"2.0","id":1,"method":"ping"', -32700),
+    bad("not UTF-8", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, text="not UTF-8 at byte 34"),
+    bad("not UTF-8, in params", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\xc3\x28"), -32700),
+    bad("cut inside a character", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\xe2\x82"), -32700),
+    bad("UTF-16", '{"jsonrpc":"2.0"}'.encode("utf-16-le"), -32700),
+    bad("byte order mark", lambda ask: b"\xef\xbb\xbf" + encoded(ask(1, "tools/list")), -32700),
+    bad("NaN", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":NaN,"params":%'), -32700),
+    bad("Infinity", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":Infinity,"params":%'), -32700),
+    bad("half a surrogate pair", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\\ud800"), -32700, text="surrogate"),
+    bad("half a pair, in the method", '{"jsonrpc":"2.0","id":1,"method":"\\udc00"}', -32700, text="surrogate"),
+    bad("NUL", b"\0", -32700),
+    bad("two messages on a line", lambda ask: encoded(ask(1, "tools/list")) + encoded(ask(2, "tools/list")), -32700),
+    bad("two with a CR between", lambda ask: encoded(ask(1, "tools/list")) + b"\r" + encoded(ask(2, "tools/list")), -32700),
+    bad("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
+    bad("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
+    bad("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 2000})), -32700, text="longer than 2000 bytes"),
+    # Not a message
+    bad("number", "1", -32600),
+    bad("null", "null", -32600),
+    bad("text", '"ping"', -32600),
+    bad("empty object", "{}", -32600),
+    bad("no jsonrpc", lambda ask: {k: v for k, v in ask(1, "tools/list").items() if k != "jsonrpc"}, -32600, 1),
+    bad("jsonrpc 1.0", lambda ask: ask("x", "tools/list", jsonrpc="1.0"), -32600, "x"),
+    bad("jsonrpc number", lambda ask: ask(1, "tools/list", jsonrpc=2.0), -32600, 1),
+    bad("jsonrpc null", lambda ask: ask(1, "tools/list", jsonrpc=None), -32600, 1),
+    bad("no method", lambda ask: {k: v for k, v in ask(1, "x").items() if k != "method"}, -32600, 1),
+    bad("method null", lambda ask: ask(1, None), -32600, 1),
+    bad("method number", lambda ask: ask(1, 7), -32600, 1),
+    bad("method too long", lambda ask: ask(1, "m" * 101), -32600, 1, "method is longer than 100 bytes"),
+    bad("method and result", lambda ask: ask(1, "tools/list", result={}), -32600, 1, "not both"),
+    # Ids
+    bad("id null", lambda ask: ask(None, "tools/list"), -32600, text="null"),
+    bad("id 1.0", lambda ask: ask(1.0, "tools/list"), -32600, text="neither a string nor an integer"),
+    bad("id 1.5", lambda ask: ask(1.5, "tools/list"), -32600),
+    bad("id true", lambda ask: ask(True, "tools/list"), -32600),
+    bad("id object", lambda ask: ask({}, "tools/list"), -32600),
+    bad("id array", lambda ask: ask([1], "tools/list"), -32600),
+    bad("id too long", lambda ask: ask("x" * 101, "tools/list"), -32600, text="100 bytes"),
+    bad("id 2^53", lambda ask: ask(2**53, "tools/list"), -32600, text="2^53"),
+    bad("id -2^53", lambda ask: ask(-(2**53), "tools/list"), -32600, text="2^53"),
+    bad("id 10^400", lambda ask: ask(10**400, "tools/list"), -32600),
+    # Members that stand twice
+    bad("two ids", raw('{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
+    bad("two ids, one escaped", raw('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
+    bad("two ids, spaced", raw('{ "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "tools/call" , "params":%'), -32600, 2, "twice"),
+    bad("two methods", raw('{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":%'), -32600, 1, "twice"),
+    bad("two params", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{},"params":%'), -32600, 1, "twice"),
+    bad("hidden by escaped quotes", raw('{"jsonrpc":"2.0","id":1,"\\u0022\\u0022":0,"id":1,"method":"tools/call","params":%'), -32600, 1),
+    # Params
+    bad("params array", lambda ask: ask(1, "tools/call") | {"params": ["t"]}, -32602, 1),
+    bad("params null", lambda ask: ask(1, "tools/call") | {"params": None}, -32602, 1),
+    bad("params text", lambda ask: ask(1, "tools/call") | {"params": "t"}, -32602, 1),
+    bad("wrong params", lambda ask: ask(1, "tools/call", {"name": 7}), -32602, 1, "name"),
+    bad("no params", lambda ask: ask(1, "tools/call"), -32602, 1),
+    bad("wrong progress token", lambda ask: ask(1, "tools/call", {"name": "t"}, progressToken=1.5), -32602, 1),
+    # Methods
+    bad("unknown method", lambda ask: ask(1, "odd"), -32601, 1, "odd"),
+    bad("empty method", lambda ask: ask(1, ""), -32601, 1),
+    bad("the client's method", lambda ask: ask(1, "sampling/createMessage"), -32601, 1),
+    bad("a notification with an id", lambda ask: ask(1, "notifications/cancelled", {"requestId": 1}), -32601, 1),
+    bad("not offered", lambda ask: ask(1, "prompts/get", {"name": "p"}), -32601, 1, "does not offer prompts/get"),
+    # Half an envelope
+    bad("version without capabilities", request(1, "tools/call", {"_meta": {META_VERSION: E}}), -32602, 1, "lacks"),
+    bad("capabilities without version", request(1, "tools/call", {"_meta": {META_CAPABILITIES: {}}}), -32602, 1, "lacks"),
+    bad("of no known revision", request(1, "tools/call", {"_meta": ENVELOPE | {META_VERSION: "x"}}), -32022, 1, "x is not served"),
+    bad("initialize with an envelope", request(1, "initialize", initialize()["params"] | {"_meta": ENVELOPE}), -32601, 1),
+    # Nothing to answer
+    bad("empty line", "", None),
+    bad("blank line", " \t ", None),
+    bad("CR alone", "\r", None),
+    bad("a result for nobody", result(99), None),
+    bad("a result for nobody, twice", b"\n".join([encoded(result(99))] * 2), None),
+    bad("an error for nobody", error(99), None),
+    bad("an error without an id", error(None), None, rejected=True),
+    bad("result and error", result(1) | error(1), None, rejected=True),
+    bad("a result that is none", {"jsonrpc": "2.0", "result": {}}, None, rejected=True),
+    bad("a result with id null", result(None), None, rejected=True),
+    bad("a result with id 1.0", result(1.0), None, rejected=True),
+    bad("an error with a long id", error("x" * 101), None, rejected=True),
+    bad("a notification twice", '{"jsonrpc":"2.0","method":"a","method":"b"}', None, rejected=True),
+    bad("a notification of jsonrpc 1.0", '{"jsonrpc":"1.0","method":"notifications/initialized"}', None, rejected=True),
+    bad("a notification with a long name", {"jsonrpc": "2.0", "method": "m" * 101}, None, rejected=True),
+    bad("an unknown notification", {"jsonrpc": "2.0", "method": "odd"}, None),
+    bad("a notification that is a request", {"jsonrpc": "2.0", "method": "tools/call"}, None),
+    bad("cancelled without an id", {"jsonrpc": "2.0", "method": "notifications/cancelled"}, None),
+    bad("cancelled, unknown", cancelled(99), None),
+    bad("cancelled, ill-formed", cancelled({}), None, rejected=True),
+]  # fmt: skip
+
+
+def server_of(version: str) -> Talk:
+    offers = t.ServerCapabilities(tools=t.ToolsCapability())
+    if version == NEW:
+        return Talk(Connection(SERVER, server_config(capabilities=offers, limits=LIMITS)))
+    served = ALL if DIALECTS[version].stateful else (version,)
+    return opened(SERVER, version, server_config(*served, capabilities=offers, limits=LIMITS))
+
+
+def asks(version: str) -> Ask:
+    """How a good request looks to this server. One that has heard nothing yet takes stateless ones."""
+    if version in STATEFUL:
+        return lambda id, method, params=None, **more: request(id, method, *_with_token(params, more), **more)
+
+    def ask(id: Any, method: Any, params: Message | None = None, **more: Any) -> Message:
+        meta = {"progressToken": more.pop("progressToken")} if "progressToken" in more else {}
+        return modern(id, method, params, **meta) | more
+
+    return ask
+
+
+def _with_token(params: Message | None, more: Message) -> list[Message]:
+    if "progressToken" in more:
+        params = (params or {}) | {"_meta": {"progressToken": more.pop("progressToken")}}
+    return [] if params is None else [params]
+
+
+def lives(talk: Talk, version: str) -> bool:
+    """The next good message is answered."""
+    if version in STATEFUL:
+        return talk.answer(ping("next")) == result("next")
+    if version == NEW and talk.answer(ping("next")) != result("next"):
+        return False
+    return "supportedVersions" in talk.answer(modern("next", "server/discover"))["result"]
+
+
+@pytest.mark.requirement(
+    "RPC-1",
+    "RPC-2",
+    "RPC-3",
+    "RPC-8",
+    "RPC-9",
+    "RPC-10",
+    "RPC-12",
+    "RPC-14",
+    "RPC-15",
+    "RPC-17",
+    "RPC-18",
+    "RPC-19",
+    "RPC-26",
+)
+@pytest.mark.requirement(
+    "STDIO-1", "STDIO-6", "ERR-1", "META-8", "VER-1", "CXL-8", "CXL-11", "CAP-6", "CAP-7", "DEC-3", "DEC-4"
+)
+@pytest.mark.parametrize("version", [*VERSIONS, NEW])
+@pytest.mark.parametrize("row", ROWS)
+def test_a_server(row: Bad, version: str) -> None:
+    talk = server_of(version)
+    before = talk.conn.state
+    events = talk.hears(row.tell(asks(version)))
+    if row.rejected:
+        assert_rejected(events, row.text)
+    else:
+        assert events == []
+    said = talk.says()
+    if row.code is None:
+        assert said == []
+    else:
+        code, id = row.code, row.id
+        if id is NO_ID:
+            # The revisions up to C want null, the later ones nothing. As long as it may be any of them: null.
+            id = None if version == NEW or DIALECTS[version].null_error_id else ...
+        elif (
+            code == -32602
+            and version == NEW
+            and "params" in str(row.tell(asks(version)))
+            and _no_meta(row, version)
+        ):
+            code = -32600  # without an envelope it is a request of a session that has not begun
+        assert_error(only(said), code, id, row.text if code == row.code else "")
+        assert "\n" not in only(said)["error"]["message"]
+        assert len(only(said)["error"]["message"]) < 300
+    assert talk.conn.state is before
+    assert lives(talk, version)
+
+
+def _no_meta(row: Bad, version: str) -> bool:
+    params = row.tell(asks(version))["params"]
+    return not (isinstance(params, dict) and "_meta" in params)
+
+
+@pytest.mark.requirement("RPC-29", "STDIO-6", "STDIO-8")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("row", ROWS)
+def test_a_client(row: Bad, version: str) -> None:
+    """It is asked in the wrong way too. It answers only what it can name, and in the stateless era nothing."""
+    talk = opened(CLIENT, version, client_config(version, limits=LIMITS))
+    before = talk.conn.state
+    events = talk.hears(row.tell(asks(version)))
+    assert all(isinstance(event, MessageRejected) for event in events)
+    assert len(events) <= 1
+    assert [event.error for event in events] != [] or not row.rejected  # type: ignore[union-attr]
+    for said in talk.says():
+        assert DIALECTS[version].stateful
+        assert said["id"] == row.id
+        assert "error" in said
+    assert talk.conn.state is before
+    id = talk.conn.send_request("tools/list")
+    talk.says()
+    assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
+    if DIALECTS[version].stateful:
+        assert talk.answer(ping("next")) == result("next")
+
+
+@pytest.mark.requirement("RPC-19", "STDIO-6")
+@pytest.mark.parametrize("version", [*VERSIONS, NEW])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda data: data + b"\r", id="CRLF"),
+        pytest.param(lambda data: b"  \t" + data + b"  \r", id="white space around"),
+        pytest.param(lambda data: data.replace(b",", b",\r"), id="CR inside"),
+        pytest.param(lambda data: data.replace(b'"method"', b'"met\\u0068od"'), id="escaped key"),
+        pytest.param(
+            lambda data: data.replace(b"{", b'{"more":{"id":5,"method":"x"},', 1), id="unknown member"
+        ),
+        pytest.param(
+            lambda data: data.replace(b"}", b',"more":"\\ud83d\\ude00"}', 1), id="unknown member inside"
+        ),
+        pytest.param(lambda data: b"\n\n" + data + b"\n\n", id="empty lines around"),
+    ],
+)
+def test_odd_but_good(version: str, change: Callable[[bytes], bytes]) -> None:
+    talk = server_of(version)
+    assert kinds(talk.hears(change(encoded(asks(version)(1, "tools/call", {"name": "t"}))))) == [
+        "RequestReceived"
+    ]
+
+
+@pytest.mark.requirement("RPC-25", "RPC-21")
+@pytest.mark.parametrize("version", [*VERSIONS, NEW])
+@pytest.mark.parametrize("array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"])
+def test_arrays(version: str, array: str) -> None:
+    """One revision has batches, and there they are read as such."""
+    talk = server_of(version)
+    talk.hears(array)
+    said = talk.says()
+    if version == B:
+        assert len(said) == 1
+    else:
+        assert_error(only(said), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...)
+    assert lives(talk, version)
+
+
+@pytest.mark.requirement("RPC-4", "RPC-5")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_id_that_is_in_use(version: str) -> None:
+    talk = server_of(version)
+    assert kinds(talk.hears(call(1, version), call("1", version))) == ["RequestReceived"] * 2
+    for id in (1, "1"):
+        assert_error(talk.refusal(call(id, version)), -32600, id, "still in use")
+    # One that is answered by the connection itself has to wait for its turn as well.
+    own = ping(1) if version in STATEFUL else modern(1, "server/discover")
+    assert_error(talk.refusal(own), -32600, 1, "still in use")
+    assert lives(talk, version)
+
+
+@pytest.mark.requirement("LIFE-10", "LIFE-12", "PING-2")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_handshake_out_of_order(version: str) -> None:
+    talk = Talk(Connection(SERVER, server_config(*STATEFUL)))
+    assert_error(talk.refusal(call(1, version)), -32600, 1, "send initialize first")
+    assert_error(talk.refusal(request(2, "odd")), -32600, 2, "send initialize first")
+    assert talk.hears(INITIALIZED) == []
+    assert_error(talk.refusal(initialize(version, 3, capabilities=[])), -32602, 3, "initialize")
+    assert_error(talk.refusal([initialize(version, 4)]), -32600, None)
+    assert talk.conn.state is State.NEW
+    assert talk.answer(initialize(version, 5))["result"]["protocolVersion"] == version
+    assert_error(talk.refusal(initialize(version, 6)), -32600, 6, "already sent")
+    assert lives(talk, version)
+    assert kinds(talk.hears(INITIALIZED)) == ["PeerReady"]
+    for other in STATEFUL:
+        assert_error(talk.refusal(initialize(other, 7)), -32600, 7, "already initialized")
+    assert talk.conn.peer is not None
+    assert talk.conn.peer.dialect.version == version
+    assert lives(talk, version)
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, NEW])
+@pytest.mark.parametrize("size", [1, 7, 100, 1999, 2000, 2001, 10_000])
+def test_a_line_over_the_limit_in_pieces(version: str, size: int) -> None:
+    """It is reported once, however it arrives."""
+    talk = server_of(version)
+    data = b"x" * 9000 + b"\n"
+    events: list[Any] = []
+    for start in range(0, len(data), size):
+        events += talk.reads(data[start : start + size])
+    assert_rejected(events, "longer than 2000 bytes")
+    assert only(talk.says())["error"]["code"] == -32700
+    assert lives(talk, version)
+
+
+def test_a_line_that_never_ends() -> None:
+    """300 MB of it: constant memory, and not a moment longer than it takes to look for its end."""
+    talk = Talk(Connection(SERVER, server_config()))
+    chunk = b"x" * 1_000_000
+    reported = 0
+    held = 0
+    tracemalloc.start()
+    started = time.perf_counter()
+    for _ in range(300):
+        reported += len(talk.reads(chunk))
+        held = max(held, len(talk.conn._lines))
+    took = time.perf_counter() - started
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert reported == 1
+    assert len(talk.says()) == 1
+    assert held <= Limits().message + len(chunk)
+    assert peak < 20_000_000
+    assert took < 2
+    assert talk.reads(b"\n") == []
+    assert lives(talk, NEW)
+
+
+@pytest.mark.requirement("DEC-12")
+def test_pings_whose_answers_nobody_reads() -> None:
+    """A driver reads no further while it is told to wait, so neither what came nor what is to go grows."""
+    count = 200_000
+    talk = opened(SERVER, D)
+    flood = b"".join(encoded(ping(i)) + b"\n" for i in range(count))
+    view = memoryview(flood)
+    limit, chunk, read = Limits().queued, 65_536, 0
+    assert len(flood) > 5 * limit
+    while not talk.paused:
+        assert talk.reads(bytes(view[read : read + chunk])) == []
+        read += chunk
+    assert read < 3 * limit
+    assert limit < talk.conn.queued() < limit + 100
+    assert len(talk.conn._lines) <= chunk
+    assert talk.waits(3600.0) == []  # time changes nothing: only reading helps
+    assert talk.paused
+    answered = 0
+    while talk.conn.queued():
+        answered += talk.conn.data_to_send().count(b"\n")
+        assert talk.events() == []
+        while not talk.paused and read < len(flood):
+            talk.reads(bytes(view[read : read + chunk]))
+            read += chunk
+        assert talk.conn.queued() < limit + 100
+    assert answered == count
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_requests_without_end_and_no_patience(version: str) -> None:
+    """What is in flight and what waits has a limit, whatever is sent."""
+    talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
+    flood = [call(i, version) for i in range(1000)]
+    assert kinds(talk.hears(*flood)) == ["RequestReceived"] * 5
+    assert talk.paused
+    refused = talk.waits(1.0)
+    assert kinds(refused) == ["MessageRejected"] * 990
+    assert [message["id"] for message in talk.says()] == list(range(10, 1000))
+    assert talk.conn.in_flight == 5
+    for id in range(10):
+        talk.conn.send_result(id, t.CallToolResult(content=[]))
+        talk.events()
+    assert len(talk.says()) == 10
+    assert lives(talk, version)
+
+
+@pytest.mark.requirement("RPC-17")
+@pytest.mark.parametrize("version", [*VERSIONS, NEW])
+@pytest.mark.parametrize("half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000])
+def test_input_that_ends_in_the_middle(version: str, half: str) -> None:
+    talk = server_of(version)
+    events = [*talk.reads(half.encode()), *talk.ends()]
+    assert kinds(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
+    assert len(events) == 2 + (len(half) > 2000)
+    assert len(talk.says()) == (len(half) > 2000)
+    assert talk.hears(ping()) == []
+
+
+# -- Made up by a machine -------------------------------------------------------------------------------------------------
+
+
+def listener(role: Role, version: str) -> Talk:
+    if role is CLIENT:
+        return opened(CLIENT, version, client_config(version))
+    return server_of(version)
+
+
+LISTENERS = st.sampled_from(
+    [*((SERVER, version) for version in [*VERSIONS, NEW]), *((CLIENT, v) for v in VERSIONS)]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-10, 10) | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+METHODS = st.sampled_from(
+    sorted({name for d in DIALECTS.values() for role in Role for name in d.receives[role]} | {"odd"})
+)
+META = st.fixed_dictionaries(
+    {},
+    optional={
+        META_VERSION: st.sampled_from([E, D, "x"]) | JSON,
+        META_CAPABILITIES: st.just({}) | JSON,
+        "progressToken": st.integers(0, 3) | JSON,
+    },
+)
+PARAMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "_meta": META | JSON,
+        "name": st.text(max_size=3) | JSON,
+        "uri": st.just("x:y"),
+        "requestId": st.integers(0, 3) | JSON,
+        "progressToken": st.integers(0, 3) | JSON,
+        "progress": st.integers(0, 9) | JSON,
+        "level": st.sampled_from(["error", "debug"]) | JSON,
+        "protocolVersion": st.sampled_from(VERSIONS) | JSON,
+        "capabilities": st.just({}) | JSON,
+        "clientInfo": st.just({"name": "c", "version": "1"}) | JSON,
+    },
+)
+MESSAGES = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0") | JSON},
+    optional={
+        "id": st.integers(0, 3) | st.sampled_from(["0", "1"]) | JSON,
+        "method": METHODS | JSON,
+        "params": PARAMS | JSON,
+        "result": JSON,
+        "error": st.fixed_dictionaries({"code": st.integers(-9, 9), "message": st.text(max_size=3)}) | JSON,
+    },
+)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> bytes:
+    """A line: random bytes, a message, or a message with a few bytes changed."""
+    kind = draw(st.integers(0, 4))
+    if kind == 0:
+        return draw(st.binary(max_size=40))
+    value = draw(MESSAGES | st.lists(MESSAGES, max_size=3) if kind == 1 else MESSAGES)
+    data = bytearray(json.dumps(value, ensure_ascii=draw(st.booleans())).encode())
+    for _ in range(draw(st.integers(0, 3)) if kind > 2 else 0):
+        place = draw(st.integers(0, len(data)))
+        data[place : place + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return bytes(data)
+
+
+@settings(max_examples=300)
+@given(LISTENERS, st.lists(lines(), max_size=6), st.booleans())
+def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
+    role, version = who
+    talk = listener(role, version)
+    talk.hears(*said)
+    talk.says()
+    for id in list(talk.conn._requests._table):
+        talk.conn.send_result(id, {})
+    if ends:
+        assert kinds(talk.ends()).count("ConnectionClosed") == 1
+        assert talk.hears(ping("next")) == []
+        return
+    talk.hears(b"")
+    talk.says()
+    if role is SERVER and version in (E, NEW):
+        assert "result" in talk.answer(modern("next", "server/discover"))
+    elif DIALECTS[version].stateful:
+        assert talk.answer(ping("next")) == result("next")
+    else:
+        id = talk.conn.send_request("tools/list")
+        assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([*VERSIONS, NEW]), st.lists(lines(), max_size=8))
+def test_every_request_has_one_answer(version: str, said: list[bytes]) -> None:
+    """And nothing else has one: not what is no request, not what was cancelled."""
+    talk = server_of(version)
+    asked: Counter[tuple[type, Any]] = Counter()
+    unnamed = 0
+    events = []
+    for data in said:
+        events += talk.hears(data)
+    answered = Counter[Any]()
+    for message in talk.says():
+        if message.get("id") is None:
+            unnamed += 1
+        else:
+            answered[type(message["id"]), message["id"]] += 1
+        assert ("result" in message) is not ("error" in message)
+    for event in events:
+        if isinstance(event, RequestReceived):
+            if talk.conn.send_result(event.id, {}):
+                answered[type(event.id), event.id] += 1
+            else:
+                asked[type(event.id), event.id] -= 1  # cancelled
+        assert not isinstance(event, ConnectionClosed)
+    for message in talk.says():
+        assert "result" in message
+    for data in said:
+        asked += Counter(_usable_requests(data, batches=version == B))
+    assert +answered == +asked
+    assert unnamed <= sum(isinstance(event, MessageRejected) for event in events)
+    assert all(isinstance(event, PeerReady | RequestReceived | MessageRejected) or True for event in events)
+
+
+def _usable_requests(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:
+    """The ids by which a receiver would have to answer, read by another library."""
+    found = []
+    for part in data.split(b"\n"):
+        try:
+            value = json.loads(part.decode(), object_pairs_hook=_last_wins, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            continue
+        members = value if isinstance(value, list) and batches else [value]
+        for member in members:
+            if not isinstance(member, dict) or type(member.get("id")) not in (int, str):
+                continue
+            if "method" in member or not ("result" in member or "error" in member):
+                found.append((type(member["id"]), member["id"]))
+    return found
+
+
+def _last_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(pairs)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def test_configurations_do_not_change_by_input() -> None:
+    """They are shared by all connections of a server."""
+    config: Config = server_config()
+    before = repr(config), config.versions, dict(config.rows(SERVER))
+    talk = Talk(Connection(SERVER, config))
+    talk.hears(
+        initialize(),
+        INITIALIZED,
+        request(1, "logging/setLevel", {"level": "error"}),
+        "nope",
+        modern(2, "odd"),
+    )
+    assert (repr(config), config.versions, dict(config.rows(SERVER))) == before

@@ -1,0 +1,88 @@
+"""Capabilities are paths: what counts as declared, what that lets through, how it is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_core import DIALECTS, Role
+from mcp_core import types as t
+from mcp_core._capabilities import allowed, as_object, has
+from tests.core.helpers import D, E
+
+CLIENT = t.ClientCapabilities
+SERVER = t.ServerCapabilities
+
+
+@pytest.mark.requirement("CAP-9")
+@pytest.mark.parametrize(
+    ("declared", "path", "holds"),
+    [
+        ("{}", "", True),
+        ("{}", "tools", False),
+        ('{"tools":{}}', "tools", True),
+        ('{"tools":null}', "tools", False),
+        ('{"tools":{}}', "tools.list_changed", False),
+        ('{"tools":{"listChanged":false}}', "tools.list_changed", False),
+        ('{"tools":{"listChanged":true}}', "tools.list_changed", True),
+        ('{"resources":{"listChanged":true}}', "resources.subscribe", False),
+        ('{"logging":{}}', "logging", True),
+        ('{"logging":{"of":"the future"}}', "logging", True),
+        ('{"tools":{"unknown":1},"unheardOf":{}}', "tools", True),
+        ('{"tasks":{"list":{}}}', "tasks.list", True),
+        ('{"tasks":{"list":{}}}', "tasks.cancel", False),
+        ('{"extensions":{"io.modelcontextprotocol/tasks":{}}}', "extensions.io/x", False),
+        ('{"experimental":{"x":{"y":{"z":0}}}}', "experimental.x.y.z", True),
+        ('{"experimental":{"x":{"y":{"z":0}}}}', "experimental.x.y.a", False),
+        ('{"experimental":{"x":1}}', "experimental.x.y", False),
+    ],
+)
+def test_declared(declared: str, path: str, holds: bool) -> None:
+    capabilities = msgspec.json.decode(declared, type=SERVER)
+    assert has(capabilities, [name for name in path.split(".") if name]) is holds
+
+
+def test_nobody_declares_nothing() -> None:
+    assert has(None, ())
+    assert not has(None, ("tools",))
+
+
+def test_an_extension_is_found_by_its_name() -> None:
+    path = ("extensions", "io.modelcontextprotocol/tasks")
+    assert has(CLIENT(extensions={path[1]: {}}), path)
+    assert not has(CLIENT(extensions={}), path)
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "there", "missing"),
+    [
+        (D, SERVER(), {"ping", "initialize", "notifications/cancelled"}, {"tools/call", "logging/setLevel"}),
+        (D, SERVER(tools=t.ToolsCapability()), {"tools/call", "tools/list"}, {"prompts/get", "tasks/get"}),
+        (D, SERVER(resources=t.ResourcesCapability()), {"resources/read"}, {"resources/subscribe"}),
+        (E, SERVER(), {"server/discover", "subscriptions/listen"}, {"tools/call", "tasks/get"}),
+        (E, SERVER(extensions={"io.modelcontextprotocol/tasks": {}}), {"tasks/get", "tasks/update"}, set()),
+    ],
+)
+def test_requests_without_their_capability_are_not_received(
+    version: str, declared: t.ServerCapabilities, there: set[str], missing: set[str]
+) -> None:
+    rows = DIALECTS[version].receives[Role.SERVER]
+    found = allowed(rows, declared).keys()
+    assert there <= found
+    assert not missing & found
+    # A notification is for whoever hears it, whatever was declared.
+    assert {name for name, row in rows.items() if row.result is None} <= found
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((), {}),
+        (("sampling",), {"sampling": {}}),
+        (("resources", "subscribe"), {"resources": {"subscribe": {}}}),
+    ],
+)
+def test_the_form_in_which_an_error_names_it(path: tuple[str, ...], value: dict[str, Any]) -> None:
+    assert as_object(path) == value

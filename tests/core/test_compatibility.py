@@ -1,0 +1,384 @@
+"""Who can talk to whom: every pairing of revisions, servers of all kinds, capabilities, and two eras on one connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from mcp_core import (
+    ALL,
+    DIALECTS,
+    Config,
+    ConnectFailed,
+    Connection,
+    ConnectionClosed,
+    LocalProtocolError,
+    Peer,
+    PeerError,
+    PeerReady,
+    RequestCancelled,
+    RequestReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    CLIENT_INFO,
+    CLIENT_OFFERS,
+    INITIALIZED,
+    SERVER_INFO,
+    SERVER_OFFERS,
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    ConnectionPair,
+    D,
+    E,
+    Message,
+    Talk,
+    assert_closed,
+    assert_error,
+    call,
+    cancelled,
+    client_config,
+    error,
+    initialize,
+    kinds,
+    modern,
+    only,
+    opened,
+    ping,
+    received,
+    request,
+    result,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
+
+
+# -- Two eras on one connection -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_stateless_requests_beside_a_session(version: str) -> None:
+    """A server of both eras, and two clients behind one pipe."""
+    talk = Talk(Connection(SERVER, server_config()))
+    assert (
+        received(talk.hears(modern(1, "tools/call", {"name": "t"})), RequestReceived).peer.dialect.version
+        == E
+    )
+    assert talk.answer(modern("probe", "server/discover"))["result"]["resultType"] == "complete"
+    assert talk.conn.state is State.NEW
+    assert talk.answer(initialize(version, "i"))["result"]["protocolVersion"] == version
+    assert (
+        received(talk.hears(modern(2, "tools/call", {"name": "t"})), RequestReceived).peer.dialect.version
+        == E
+    )
+    received(talk.hears(INITIALIZED), PeerReady)
+    session = received(talk.hears(call(3, version)), RequestReceived)
+    stateless = received(talk.hears(modern(4, "tools/call", {"name": "t"})), RequestReceived)
+    assert (session.peer.dialect.version, stateless.peer.dialect.version) == (version, E)
+    # What one era lacks is missing for its own requests only.
+    assert_error(talk.refusal(modern(5, "ping")), -32601, 5)
+    assert talk.answer(ping(6)) == result(6)
+    assert_error(talk.refusal(request(7, "server/discover")), -32601, 7)
+    assert "supportedVersions" in talk.answer(modern(8, "server/discover"))["result"]
+    for id in (4, 3, 2, 1):
+        talk.conn.send_result(id, t.CallToolResult(content=[]))
+    answers = talk.says()
+    assert [message["id"] for message in answers] == [4, 3, 2, 1]
+    assert ["resultType" in message["result"] for message in answers] == [True, False, True, True]
+    # Ids are one series on one connection, whoever counts.
+    received(talk.hears(call(9, version)), RequestReceived)
+    assert_error(talk.refusal(modern(9, "tools/call", {"name": "t"})), -32600, 9, "still in use")
+    assert talk.hears(cancelled(9)) == [RequestCancelled(9)]
+
+
+# -- Who can talk to whom -------------------------------------------------------------------------------------------------------------
+
+LEGACY, BOTH = STATEFUL, ALL
+MODERN = (E,)
+
+# the client's revisions, the server's; what they speak in the end, or the words in which the client gives up
+MATRIX: list[Any] = [
+    pytest.param(BOTH, BOTH, E, id="dual, dual"),
+    pytest.param(BOTH, MODERN, E, id="dual, modern"),
+    pytest.param(BOTH, LEGACY, D, id="dual, legacy"),
+    pytest.param(MODERN, BOTH, E, id="modern, dual"),
+    pytest.param(MODERN, MODERN, E, id="modern, modern"),
+    pytest.param(MODERN, LEGACY, "no common revision", id="modern, legacy"),
+    pytest.param(LEGACY, BOTH, D, id="legacy, dual"),
+    pytest.param(LEGACY, MODERN, "refused initialize", id="legacy, modern"),
+    pytest.param(LEGACY, LEGACY, D, id="legacy, legacy"),
+    *(pytest.param((version,), BOTH, version, id=f"{version}, dual") for version in VERSIONS),
+    *(pytest.param(BOTH, (version,), version, id=f"dual, {version}") for version in VERSIONS),
+    pytest.param((E, A), (D, C, B, A), A, id="the older of two"),
+    pytest.param((E, D), (A,), "no common revision", id="nothing mutual, probe"),
+    pytest.param((D,), (A,), "answered with revision 2024-11-05", id="nothing mutual, legacy"),
+    pytest.param((B, A), (D, C, B), B, id="in the middle"),
+]
+
+
+@pytest.mark.requirement(
+    "LIFE-2", "LIFE-4", "LIFE-5", "LIFE-7", "LIFE-24", "VER-1", "VER-14", "VER-15", "VER-17"
+)
+@pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-4", "PROBE-12")
+@pytest.mark.parametrize(("client", "server", "outcome"), MATRIX)
+def test_the_compatibility_matrix(client: tuple[str, ...], server: tuple[str, ...], outcome: str) -> None:
+    pair = ConnectionPair(client=client_config(*client), server=server_config(*server))
+    if outcome in DIALECTS:
+        pair.open()
+        assert pair.versions == (outcome, outcome if DIALECTS[outcome].stateful else None)
+        assert pair.client.peer is not None
+        assert pair.client.peer.info == SERVER_INFO
+        pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
+    else:
+        pair.client.open(0.0)
+        assert_closed(pair.settle()[CLIENT], error=ConnectFailed, text=outcome)
+        assert INITIALIZED not in [message for _, message in pair.spoken]
+
+
+@pytest.mark.requirement("VER-15")
+def test_a_modern_server_names_its_revisions_to_a_legacy_client() -> None:
+    pair = ConnectionPair(client=client_config(D), server=server_config(E))
+    pair.client.open(0.0)
+    found = pair.settle()[CLIENT]
+    (closed,) = found
+    assert isinstance(closed, ConnectionClosed)
+    assert closed.error is not None
+    cause = closed.error.__cause__
+    assert isinstance(cause, PeerError)
+    assert cause.data == {"supported": [E]}
+
+
+@pytest.mark.requirement("CAP-1", "CAP-2")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_each_side_knows_of_the_other(version: str) -> None:
+    offers = t.ServerCapabilities(
+        tools=t.ToolsCapability(list_changed=True),
+        completions={},
+        tasks=t.TasksCapability(list={}),
+        extensions={"com.example/x": {}},
+        experimental={"e": {"f": 1}},
+    )
+    wants = t.ClientCapabilities(
+        roots=t.RootsCapability(list_changed=True),
+        sampling=t.SamplingCapability(tools={}),
+        elicitation=t.ElicitationCapability(url={}),
+        tasks=t.TasksCapability(cancel={}),
+        extensions={"com.example/x": {}},
+        experimental={"e": {"f": 1}},
+    )
+    pair = ConnectionPair(
+        client=client_config(version, capabilities=wants), server=server_config(version, capabilities=offers)
+    ).open()
+    asked = pair.request("tools/list")
+    assert pair.client.peer is not None
+    known, seen = asked.peer.capabilities, pair.client.peer.capabilities
+    assert (asked.peer.info, pair.client.peer.info) == (CLIENT_INFO, SERVER_INFO)
+    assert known == DIALECTS[version].fit(wants)
+    assert seen == DIALECTS[version].fit(offers)
+    place = VERSIONS.index(version)
+    assert [seen.completions is not None, seen.tasks is not None, seen.extensions is not None] == [  # type: ignore[union-attr]
+        place >= 1,
+        version == D,
+        version == E,
+    ]
+    assert known.experimental == seen.experimental == {"e": {"f": 1}}
+
+
+@pytest.mark.requirement("CAP-3", "CAP-6", "CAP-7", "LIFE-13", "LIFE-14", "LIFE-15")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
+def test_what_is_not_declared_is_not_used(version: str, method: str) -> None:
+    nothing = t.ServerCapabilities()
+    pair = ConnectionPair(
+        client=client_config(version), server=server_config(version, capabilities=nothing)
+    ).open()
+    with pytest.raises(LocalProtocolError, match="did not declare the capability"):
+        pair.client.send_request(method, {})
+    assert pair.silent()
+    # A client that asks all the same is told that there is no such thing.
+    asking: Message = request(9, method) if DIALECTS[version].stateful else modern(9, method)
+    assert kinds(pair.deliver([asking], by=CLIENT)) == ["MessageRejected"]
+    assert_error(only(pair.take(SERVER)), -32601, 9, "does not offer")
+
+
+@pytest.mark.requirement("CAP-3", "CAP-7")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_nor_is_what_a_client_does_not_declare(version: str) -> None:
+    nothing = t.ClientCapabilities()
+    pair = ConnectionPair(
+        client=client_config(version, capabilities=nothing), server=server_config(version)
+    ).open()
+    with pytest.raises(LocalProtocolError, match="the client did not declare the capability roots"):
+        pair.server.send_request("roots/list")
+    with pytest.raises(LocalProtocolError, match=r"roots\.list_changed, which we did not declare"):
+        pair.client.send_notification("notifications/roots/list_changed")
+    assert kinds(pair.deliver([request(9, "roots/list")], by=SERVER)) == ["MessageRejected"]
+    assert_error(only(pair.take(CLIENT)), -32601, 9, "does not offer")
+
+
+# -- Other servers: the table of a client's era on a pipe --------------------------------------------------------------------------------
+
+
+def greeting(version: str) -> Message:
+    return {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+
+
+def discovery(*versions: str) -> Message:
+    return {"resultType": "complete", "supportedVersions": list(versions), "capabilities": {}}
+
+
+def unsupported(*versions: str) -> Any:
+    return lambda id: error(id, -32022, "no", data={"supported": list(versions), "requested": E})
+
+
+SILENCE: Any = None
+
+# the client, the server's answer to each question in turn; what comes of it
+SERVERS: list[Any] = [
+    pytest.param(BOTH, [lambda id: result(id, discovery(E))], ["server/discover"], E, id="modern"),
+    pytest.param(
+        BOTH,
+        [lambda id: result(id, discovery(D)), lambda id: result(id, greeting(D))],
+        ["server/discover", "initialize"],
+        D,
+        id="discovers legacy",
+    ),
+    pytest.param(
+        BOTH, [lambda id: result(id, discovery("x"))], ["server/discover"], None, id="discovers nothing"
+    ),
+    pytest.param(
+        BOTH,
+        [result, lambda id: result(id, greeting(A))],
+        ["server/discover", "initialize"],
+        A,
+        id="empty result",
+    ),
+    pytest.param(
+        BOTH,
+        [lambda id: error(id, -32601), lambda id: result(id, greeting(C))],
+        ["server/discover", "initialize"],
+        C,
+        id="unknown method",
+    ),
+    pytest.param(
+        BOTH,
+        [lambda id: error(id, -32602), lambda id: result(id, greeting(C))],
+        ["server/discover", "initialize"],
+        C,
+        id="invalid params",
+    ),
+    pytest.param(
+        BOTH,
+        [SILENCE, lambda id: result(id, greeting(B))],
+        ["server/discover", "initialize"],
+        B,
+        id="silence",
+    ),
+    pytest.param(
+        BOTH,
+        [unsupported(D), lambda id: result(id, greeting(D))],
+        ["server/discover", "initialize"],
+        D,
+        id="-32022, legacy",
+    ),
+    pytest.param(BOTH, [unsupported("x")], ["server/discover"], None, id="-32022, nothing"),
+    pytest.param(BOTH, [unsupported(E)], ["server/discover"], None, id="-32022, contradiction"),
+    pytest.param(
+        BOTH,
+        [SILENCE, unsupported(E), lambda id: result(id, discovery(E))],
+        ["server/discover", "initialize", "server/discover"],
+        E,
+        id="modern after all",
+    ),
+    pytest.param(
+        BOTH,
+        [SILENCE, lambda id: error(id, -32600)],
+        ["server/discover", "initialize"],
+        None,
+        id="neither",
+    ),
+    pytest.param(
+        MODERN, [lambda id: error(id, -32601)], ["server/discover"], None, id="modern client, legacy server"
+    ),
+    pytest.param(MODERN, [SILENCE], ["server/discover"], None, id="modern client, silence"),
+    pytest.param((D,), [lambda id: result(id, greeting(D))], ["initialize"], D, id="legacy client"),
+    pytest.param((D,), [SILENCE], ["initialize"], None, id="legacy client, silence"),
+    pytest.param(
+        (D,), [lambda id: result(id, greeting(C))], ["initialize"], None, id="legacy client, another"
+    ),
+]
+
+
+@pytest.mark.requirement(
+    "PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18", "LIFE-21"
+)
+@pytest.mark.parametrize(("versions", "answers", "questions", "outcome"), SERVERS)
+def test_a_client_and_servers_of_all_kinds(
+    versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
+) -> None:
+    talk = Talk(Connection(CLIENT, client_config(*versions, initialize_timeout=30.0)))
+    talk.conn.open(0.0)
+    asked: list[str] = []
+    events: list[Any] = []
+    ids = set()
+    for answer in answers:
+        question = only(talk.says())
+        asked.append(question["method"])
+        ids.add(question["id"])
+        if answer is SILENCE:
+            deadline = talk.conn.next_deadline()
+            assert deadline is not None
+            events += talk.waits(deadline - talk.now)
+        else:
+            events += talk.hears(answer(question["id"]))
+    assert asked == questions
+    assert len(ids) == len(questions)
+    if outcome is None:
+        assert_closed(events, error=ConnectFailed)
+        assert talk.says() == []
+        return
+    peer = received(events, PeerReady).peer
+    assert peer.dialect.version == outcome
+    assert talk.says() == ([INITIALIZED] if peer.dialect.stateful else [])
+    # Next time nothing has to be found out.
+    again = Talk(Connection(CLIENT, client_config(*versions)))
+    again.conn.open(0.0, verdict=peer)
+    assert [message["method"] for message in again.says()] == (
+        ["initialize"] if peer.dialect.stateful else []
+    )
+
+
+@pytest.mark.parametrize("config", [client_config(), client_config(E)])
+def test_a_verdict_saves_the_probe(config: Config) -> None:
+    pair = ConnectionPair(client=config)
+    pair.open(verdict=Peer(DIALECTS[E], SERVER_OFFERS, SERVER_INFO))
+    assert pair.spoken == []
+    pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
+
+
+def test_a_server_sees_what_the_client_offers_now() -> None:
+    """In the stateless era nothing is remembered from one request to the next."""
+    talk = opened(SERVER, E)
+    seen = [
+        received(
+            talk.hears(modern(id, "tools/call", {"name": "t"}, **meta)), RequestReceived
+        ).peer.capabilities
+        for id, meta in enumerate(
+            [
+                {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}},
+                {"io.modelcontextprotocol/clientCapabilities": {}},
+            ]
+        )
+    ]
+    assert seen == [t.ClientCapabilities(elicitation=t.ElicitationCapability()), t.ClientCapabilities()]
+    assert CLIENT_OFFERS not in seen

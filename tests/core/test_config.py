@@ -1,0 +1,171 @@
+"""What one side is: its limits, and what follows from it for each role and revision."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Config, Limits, Method, Role
+from mcp_core import types as t
+from tests.core.helpers import (
+    CLIENT_INFO,
+    CLIENT_OFFERS,
+    META_CAPABILITIES,
+    META_CLIENT,
+    META_SERVER,
+    META_VERSION,
+    SERVER_INFO,
+    SERVER_OFFERS,
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    D,
+    E,
+    client_config,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+
+
+class AddParams(Struct):
+    a: int
+
+
+ADD = Method("acme/add", SERVER, AddParams, t.EmptyResult)
+ASK = Method("acme/ask", CLIENT, AddParams, t.EmptyResult)
+NEWS = Method("notifications/acme/news", None, t.NotificationParams)
+
+
+@pytest.mark.requirement("DEC-9")
+def test_every_limit_has_a_default() -> None:
+    limits = Limits()
+    assert (limits.message, limits.id, limits.method, limits.batch) == (4 * 1024 * 1024, 256, 256, 100)
+    assert (limits.in_flight, limits.waiting, limits.queued, limits.pause) == (256, 256, 1024 * 1024, 5.0)
+    assert Limits(message=32 * 1024 * 1024) == CLIENT_LIMITS
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "limits", "expected"),
+    [
+        (CLIENT_OFFERS, None, CLIENT_LIMITS),
+        (SERVER_OFFERS, None, Limits()),
+        (CLIENT_OFFERS, Limits(batch=1), Limits(batch=1)),
+        (SERVER_OFFERS, Limits(batch=1), Limits(batch=1)),
+    ],
+)
+def test_the_limits_of_a_side(capabilities: Any, limits: Limits | None, expected: Limits) -> None:
+    assert Config(CLIENT_INFO, capabilities, limits=limits).limits == expected
+
+
+@pytest.mark.parametrize(
+    ("versions", "stateful", "stateless"),
+    [(ALL, [*reversed(STATEFUL)], [E]), ([A, D], [D, A], []), ([E], [], [E]), (iter([B]), [B], [])],
+)
+def test_the_revisions_spoken(versions: Any, stateful: list[str], stateless: list[str]) -> None:
+    config = Config(SERVER_INFO, SERVER_OFFERS, versions=versions)
+    assert [dialect.version for dialect in config.stateful] == stateful
+    assert [dialect.version for dialect in config.stateless] == stateless
+    assert config.versions == [*stateless, *stateful]
+    assert config.by_version == {version: DIALECTS[version] for version in config.versions}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"versions": ()}, "at least one"),
+        ({"versions": ("1999-01-01",)}, "1999-01-01"),
+        (
+            {"methods": [Method("tools/call", SERVER, AddParams, t.EmptyResult)]},
+            "tools/call is a method of MCP",
+        ),
+        # Whatever the revisions spoken: a name is taken once and for all.
+        (
+            {"methods": [Method("server/discover", SERVER, AddParams, t.EmptyResult)], "versions": (A,)},
+            "discover",
+        ),
+    ],
+)
+def test_what_cannot_be(options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Config(SERVER_INFO, SERVER_OFFERS, **options)
+
+
+def test_what_it_says_of_itself() -> None:
+    assert repr(server_config(A, E)) == "<Config server 2 [2026-07-28, 2024-11-05]>"
+
+
+def test_terms_are_worked_out_once() -> None:
+    config = server_config()
+    assert config.terms(SERVER, DIALECTS[D]) is config.terms(SERVER, DIALECTS[D])
+    assert config.terms(SERVER, DIALECTS[D]) is not config.terms(CLIENT, DIALECTS[D])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_received_depends_on_what_is_offered(version: str) -> None:
+    dialect = DIALECTS[version]
+    everything = server_config(version).terms(SERVER, dialect)
+    assert everything.receives.keys() >= {"tools/call", "prompts/get", "resources/read"}
+    assert everything.sends == dialect.receives[CLIENT]
+    nothing = server_config(version, capabilities=t.ServerCapabilities()).terms(SERVER, dialect)
+    assert not nothing.receives.keys() & {"tools/call", "prompts/get", "resources/read"}
+    assert nothing.sends == everything.sends  # what the peer declares counts for these
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_custom_methods_go_their_way(version: str) -> None:
+    config = server_config(version, methods=[ADD, ASK, NEWS])
+    terms = config.terms(SERVER, DIALECTS[version])
+    ours = {"acme/add", "acme/ask", "notifications/acme/news"}
+    assert terms.receives.keys() & ours == {"acme/add", "notifications/acme/news"}
+    assert terms.sends.keys() & ours == {"acme/ask", "notifications/acme/news"}
+    assert config.methods == {"acme/add": ADD, "acme/ask": ASK, "notifications/acme/news": NEWS}
+    assert config.rows(SERVER).keys() & ours == {"acme/add", "notifications/acme/news"}
+
+
+def test_rows_are_those_of_all_revisions_spoken() -> None:
+    assert {"initialize", "server/discover"} <= server_config().rows(SERVER).keys()
+    assert "server/discover" not in server_config(*STATEFUL).rows(SERVER)
+    assert "initialize" not in server_config(E).rows(SERVER)
+    assert "sampling/createMessage" in client_config().rows(CLIENT)
+
+
+@pytest.mark.requirement("META-6", "META-7", "META-10", "RPC-30", "STDIO-9")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_spliced_in(version: str) -> None:
+    dialect = DIALECTS[version]
+    server = server_config(version).terms(SERVER, dialect)
+    client = client_config(version).terms(CLIENT, dialect)
+    if dialect.stateful:
+        assert (server.result_members, server.plain_result_members, server.result_meta) == ((), (), {})
+        assert (client.request_meta, client.plain_result_members) == (b"", ())
+        return
+    assert json.loads(b"{%b}" % b",".join(server.plain_result_members)) == {
+        "resultType": "complete",
+        "_meta": {META_SERVER: {"name": "server", "version": "2"}},
+    }
+    assert server.result_members == (b'"resultType":"complete"',)
+    assert server.request_meta == b""
+    assert json.loads(b"{%b}" % client.request_meta) == {
+        META_VERSION: version,
+        # The revision has no announcements of changed roots.
+        META_CAPABILITIES: {"roots": {}, "sampling": {}, "elicitation": {}},
+        META_CLIENT: {"name": "client", "version": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "declared"),
+    [((), True), (("tools",), True), (("tools", "list_changed"), True), (("tasks",), False)],
+)
+def test_what_we_declare(path: tuple[str, ...], declared: bool) -> None:
+    assert server_config().declares(path) is declared
+
+
+def test_times() -> None:
+    config = Config(CLIENT_INFO, CLIENT_OFFERS)
+    assert (config.probe_timeout, config.initialize_timeout) == (5.0, None)

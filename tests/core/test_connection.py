@@ -1,0 +1,540 @@
+"""One connection: what it makes of messages, and what it lets its caller say.
+
+How it waits is in `test_connection_flow.py`, how it begins and ends in `test_connection_life.py`; the three together are the
+mirror of the file. What two of them make of each other is in `test_two_machines.py`, what bad input does in
+`test_bad_input.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from mcp_core import (
+    DIALECTS,
+    NEED_DATA,
+    Connection,
+    ErrorReceived,
+    Kind,
+    LocalProtocolError,
+    MessageRejected,
+    NotificationReceived,
+    Outgoing,
+    Peer,
+    PeerError,
+    PeerReady,
+    RemoteProtocolError,
+    RequestReceived,
+    ResultReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    CLIENT_INFO,
+    CLIENT_OFFERS,
+    INITIALIZED,
+    META_SERVER,
+    STATEFUL,
+    TOOL_CALL,
+    VERSIONS,
+    B,
+    D,
+    E,
+    Message,
+    Talk,
+    assert_error,
+    assert_rejected,
+    call,
+    cancelled,
+    client,
+    client_config,
+    encoded,
+    error,
+    initialize,
+    modern,
+    notification,
+    only,
+    opened,
+    ping,
+    received,
+    request,
+    result,
+    server,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+EMPTY = t.EmptyResult()
+BUSY = t.ErrorData(code=-32000, message="no")
+
+
+# -- Facts ---------------------------------------------------------------------------------------------------
+
+
+def test_what_it_says_of_itself() -> None:
+    talk = Talk(Connection(SERVER, server_config()))
+    assert repr(talk.conn) == "<Connection server NEW no revision, 0 in flight, 0 calls, 0 bytes queued>"
+    talk = server()
+    talk.hears(call(1))
+    talk.conn.send_request("roots/list")
+    queued = talk.conn.queued()
+    assert queued == len('{"jsonrpc":"2.0","id":1,"method":"roots/list"}')
+    assert (
+        repr(talk.conn)
+        == f"<Connection server READY 2025-11-25, 1 in flight, 1 calls, {queued} bytes queued>"
+    )
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_new_one(role: Role) -> None:
+    conn = Connection(role, server_config() if role is SERVER else client_config())
+    assert (conn.state, conn.peer, conn.in_flight, conn.queued(), conn.probing) == (
+        State.NEW,
+        None,
+        0,
+        0,
+        False,
+    )
+    assert conn.next_event() is NEED_DATA
+    assert conn.data_to_send() == b""
+    assert conn.messages_to_send() == []
+    assert conn.next_deadline() is None
+
+
+def test_one_whose_peer_is_known_by_other_means() -> None:
+    peer = Peer(DIALECTS[B], CLIENT_OFFERS)
+    talk = Talk(Connection(SERVER, server_config(), peer=peer))
+    assert talk.conn.state is State.READY
+    assert received(talk.hears(call(1)), RequestReceived).peer is peer
+
+
+def test_what_is_queued_for_whom() -> None:
+    talk = server(D)
+    talk.hears(call(1), call("1"))
+    own = talk.conn.send_request("roots/list")
+    assert own == 1
+    assert talk.conn.queued(1) == 0
+    talk.conn.send_request("roots/list", related="1")
+    talk.conn.send_result(1, EMPTY)
+    assert talk.conn.queued(1) == len('{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert talk.conn.queued("1") == len('{"jsonrpc":"2.0","id":2,"method":"roots/list"}')
+    assert talk.conn.queued(9) == 0
+
+
+# -- Requests that it answers by itself ----------------------------------------------------------------------
+
+
+@pytest.mark.requirement("LIFE-3", "LIFE-4")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_the_handshake_of_a_server(version: str) -> None:
+    talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
+    answer = talk.answer(initialize(version, "i"))
+    assert answer["id"] == "i"
+    assert answer["result"].keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
+    assert answer["result"]["protocolVersion"] == version
+    assert answer["result"]["serverInfo"] == {"name": "server", "version": "2"}
+    assert talk.conn.state is State.OPENING
+    ready = received(talk.hears(INITIALIZED), PeerReady)
+    assert ready.peer == talk.conn.peer == Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
+    assert talk.conn.state is State.READY
+    assert talk.hears(INITIALIZED) == []  # twice is once
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("LIFE-9", "LIFE-11")
+def test_work_may_begin_before_the_handshake_has_ended() -> None:
+    """Over HTTP the notification that ends it can be overtaken."""
+    talk = Talk(Connection(SERVER, server_config()))
+    talk.answer(initialize(D))
+    event = received(talk.hears(call(1)), RequestReceived)
+    with pytest.raises(LocalProtocolError, match="not open yet"):
+        talk.conn.send_request("roots/list")
+    talk.conn.send_notification("notifications/message", t.LoggingMessageParams(level="error", data=1))
+    # Who asks is ready to be asked back.
+    assert talk.conn.send_request("roots/list", related=event.id) == 1
+    assert len(talk.says()) == 2
+
+
+@pytest.mark.requirement("PING-1", "PING-2")
+@pytest.mark.parametrize("role", Role)
+def test_pings_are_answered_at_once(role: Role) -> None:
+    talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
+    assert talk.answer(ping(1)) == result(1)
+    for version in STATEFUL:
+        assert opened(role, version).answer(request("p", "ping", {"_meta": {"a": 1}})) == result("p")
+
+
+@pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
+def test_discovery() -> None:
+    talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
+    found = talk.answer(modern(1, "server/discover"))["result"]
+    assert found.pop("capabilities").keys() == {"tools", "resources", "prompts", "completions", "logging"}
+    assert found == {
+        "resultType": "complete",
+        "_meta": {META_SERVER: {"name": "server", "version": "2"}},
+        "supportedVersions": [*reversed(VERSIONS)],
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "instructions": "be kind",
+    }
+    assert talk.conn.state is State.NEW
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_the_log_level_is_remembered(version: str) -> None:
+    talk = server(version)
+    assert talk.answer(request(1, "logging/setLevel", {"level": "error"})) == result(1)
+    assert received(talk.hears(call(2)), RequestReceived).peer.log_level == "error"
+    refused = talk.refusal(request(3, "logging/setLevel", {"level": "loud"}))
+    assert_error(refused, -32602, 3, "loud")
+    assert talk.conn.peer is not None
+    assert talk.conn.peer.log_level == "error"
+
+
+# -- Requests that become events -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_has_all_that_is_needed(version: str) -> None:
+    talk = server(version)
+    params = {"name": "t", "arguments": {"a": 1}, "future": True}
+    message = (
+        request(7, "tools/call", params) if DIALECTS[version].stateful else modern(7, "tools/call", params)
+    )
+    event = received(talk.hears(message), RequestReceived)
+    assert (event.id, event.related) == (7, None)
+    assert event.method is DIALECTS[version].receives[SERVER]["tools/call"]
+    assert (event.params.name, event.params.arguments) == ("t", Raw(b'{"a":1}'))
+    assert b'"future":true' in bytes(event.raw)
+    assert event.peer.dialect.version == version
+    assert talk.conn.in_flight == 1
+    assert talk.conn.send_result(7, EMPTY)
+    assert talk.conn.in_flight == 0
+    assert only(talk.says())["id"] == 7
+
+
+def test_a_request_without_params() -> None:
+    talk = server()
+    assert received(talk.hears(request(1, "tools/list")), RequestReceived).raw == b"{}"
+
+
+@pytest.mark.requirement("RPC-18")
+def test_a_handler_fails() -> None:
+    talk = server()
+    talk.hears(call(1))
+    assert talk.conn.send_error(1, t.ErrorData(code=-32603, message="internal error", data={"ref": 1}))
+    assert talk.says() == [error(1, -32603, "internal error", data={"ref": 1})]
+
+
+@pytest.mark.parametrize("id", [2, "1", 0])
+def test_what_was_not_asked_cannot_be_answered(id: Any) -> None:
+    talk = server()
+    talk.hears(call(1))
+    for send in (lambda: talk.conn.send_result(id, EMPTY), lambda: talk.conn.send_error(id, BUSY)):
+        with pytest.raises(LocalProtocolError, match=f"no request {id!r} to answer"):
+            send()
+    assert talk.says() == []
+
+
+def test_nothing_is_answered_twice() -> None:
+    talk = server()
+    talk.hears(call(1))
+    talk.conn.send_result(1, EMPTY)
+    with pytest.raises(LocalProtocolError, match="answered before"):
+        talk.conn.send_error(1, BUSY)
+
+
+class Unsayable:
+    pass
+
+
+def test_what_cannot_be_said_leaves_the_request_open() -> None:
+    talk = server()
+    talk.hears(call(1))
+    for send in (
+        lambda: talk.conn.send_result(1, {"a": Unsayable()}),
+        lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=Unsayable())),
+    ):
+        with pytest.raises(TypeError):
+            send()
+    assert talk.conn.send_error(1, BUSY)
+    assert talk.says() == [error(1)]
+
+
+@pytest.mark.requirement("RPC-4", "RPC-5")
+def test_an_id_is_free_again_once_it_is_answered() -> None:
+    for version in VERSIONS:
+        talk = server(version)
+        for _ in range(2):
+            received(talk.hears(call(1, version)), RequestReceived)
+            assert_error(talk.refusal(call(1, version)), -32600, 1, "request id 1 is still in use")
+            talk.conn.send_result(1, EMPTY)
+            assert only(talk.says())["id"] == 1
+
+
+def test_the_stream_it_came_on_is_told() -> None:
+    talk = client()
+    talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, related=5)
+    assert received(talk.events(), RequestReceived).related == 5
+    talk.conn.receive_message(encoded(notification("notifications/tools/list_changed")), 0.0, related=6)
+    assert received(talk.events(), NotificationReceived).related == 6
+
+
+# -- Notifications -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("RPC-14", "RPC-19", "CXL-11", "PROG-13")
+@pytest.mark.parametrize(
+    "told",
+    [
+        notification("notifications/odd"),
+        notification("tools/call", TOOL_CALL),
+        notification("ping"),
+        notification("notifications/initialized"),
+        notification("notifications/elicitation/complete", {"elicitationId": "e"}),
+        notification("notifications/tools/list_changed"),
+        notification("notifications/cancelled", {}),
+        cancelled(99),
+        notification("notifications/progress", {"progressToken": 99, "progress": 1}),
+    ],
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_notifications_that_mean_nothing_are_ignored(version: str, told: Message) -> None:
+    talk = server(version)
+    assert talk.hears(told) == []
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("RPC-14", "CXL-11")
+@pytest.mark.parametrize(
+    "told",
+    [
+        notification("notifications/cancelled", {"requestId": 1.5}),
+        notification("notifications/cancelled", []),
+        notification("notifications/progress", {"progress": 1}),
+        notification("notifications/initialized", 1),
+    ],
+)
+@pytest.mark.parametrize("version", STATEFUL)
+def test_notifications_that_cannot_be_read_are_reported_but_not_answered(version: str, told: Message) -> None:
+    talk = server(version)
+    assert_rejected(talk.hears(told), f"the params of {told['method']} do not fit")
+    assert talk.says() == []
+
+
+def test_notifications_for_the_driver() -> None:
+    talk = server()
+    event = received(talk.hears(notification("notifications/roots/list_changed")), NotificationReceived)
+    assert event.method.name == "notifications/roots/list_changed"
+    assert event.peer is talk.conn.peer
+    message = notification("notifications/message", {"level": "error", "data": {"a": 1}, "logger": "l"})
+    for version in VERSIONS:
+        event = received(client(version).hears(message), NotificationReceived)
+        assert event.params == t.LoggingMessageParams(level="error", data={"a": 1}, logger="l")
+
+
+@pytest.mark.parametrize("told", [notification("notifications/roots/list_changed"), INITIALIZED])
+def test_before_there_is_a_peer_nothing_is_told(told: Message) -> None:
+    talk = Talk(Connection(SERVER, server_config()))
+    assert talk.hears(told) == []
+    assert talk.conn.state is State.NEW
+
+
+def test_a_client_is_not_initialized_by_its_server() -> None:
+    talk = Talk(Connection(CLIENT, client_config(D)))
+    talk.conn.open(0.0)
+    assert talk.hears(INITIALIZED) == []
+    assert talk.conn.state is State.OPENING
+
+
+# -- What we ask ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("RPC-2", "RPC-4", "META-6")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_of_ours(version: str) -> None:
+    talk = client(version)
+    ids = [talk.conn.send_request("tools/list", token=i) for i in range(3)]
+    assert len(set(ids)) == 3
+    said = talk.says()
+    assert [message["id"] for message in said] == ids
+    assert all(message["method"] == "tools/list" for message in said)
+    assert ["params" in message for message in said] == [not DIALECTS[version].stateful] * 3
+    for id in reversed(ids):  # answers come in any order
+        event = received(talk.hears(result(id, {"tools": []})), ResultReceived)
+        assert (event.id, event.token) == (id, ids.index(id))
+
+
+@pytest.mark.requirement("RPC-6")
+def test_an_answer_is_matched_by_id_and_type() -> None:
+    talk = client()
+    id = talk.conn.send_request("tools/list")
+    assert talk.hears(result(str(id), {"tools": []})) == []
+    assert talk.hears(result(id + 1, {"tools": []})) == []
+    received(talk.hears(result(id, {"tools": []})), ResultReceived)
+    assert talk.hears(result(id, {"tools": []})) == []  # twice is once
+    assert talk.hears(error(id)) == []
+
+
+def test_an_answer_is_an_error() -> None:
+    talk = client()
+    id = talk.conn.send_request("tools/list", token="t")
+    event = received(talk.hears(error(id, -32601, "unknown", data=[1])), ErrorReceived)
+    assert isinstance(event.error, PeerError)
+    assert (event.error.code, event.error.message, event.error.data, event.token) == (
+        -32601,
+        "unknown",
+        [1],
+        "t",
+    )
+
+
+@pytest.mark.requirement("RPC-9", "RPC-10")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ('{"jsonrpc":"2.0","id":%d,"result":{},"error":{"code":1,"message":"m"}}', "not both"),
+        ('{"jsonrpc":"2.0","id":%d}', "neither"),
+        ('{"jsonrpc":"1.0","id":%d,"result":{"tools":[]}}', "jsonrpc"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{},"result":{"tools":[]}}', "twice"),
+    ],
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_answer_that_is_none_fails_its_request(version: str, answer: str, words: str) -> None:
+    talk = client(version)
+    id = talk.conn.send_request("tools/list", token="t")
+    talk.says()
+    rejected, failed = talk.hears(answer % id)
+    assert isinstance(rejected, MessageRejected)
+    assert isinstance(failed, ErrorReceived)
+    assert (failed.id, failed.token) == (id, "t")
+    assert type(failed.error) is RemoteProtocolError
+    assert words in str(failed.error)
+    assert talk.says() == []
+    assert talk.hears(result(id, {"tools": []})) == []
+
+
+@pytest.mark.requirement("RPC-8")
+@pytest.mark.parametrize("message", [error(None), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}])
+def test_an_error_without_an_id_belongs_to_nobody(message: Message) -> None:
+    talk = client()
+    talk.conn.send_request("tools/list")
+    talk.says()
+    assert_rejected(talk.hears(message), "the peer could not read a message of ours: no")
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("LIFE-8", "LIFE-24")
+def test_too_early_too_late() -> None:
+    talk = Talk(Connection(CLIENT, client_config()))
+    for _ in range(2):
+        with pytest.raises(LocalProtocolError, match="not open yet"):
+            talk.conn.send_request("tools/list")
+        with pytest.raises(LocalProtocolError, match="not open yet"):
+            talk.conn.send_notification("notifications/roots/list_changed")
+        if talk.conn.state is State.NEW:
+            talk.conn.open(0.0)
+    talk.conn.close()
+    with pytest.raises(LocalProtocolError, match="the connection is closed"):
+        talk.conn.send_request("tools/list")
+    with pytest.raises(LocalProtocolError, match="the connection is closed"):
+        talk.conn.send_notification("notifications/roots/list_changed")
+
+
+@pytest.mark.requirement("LIFE-21")
+def test_a_mistake_of_the_caller_sends_nothing_and_costs_no_id() -> None:
+    talk = client()
+    mistakes: list[tuple[str, Any, Any]] = [
+        ("notifications/cancelled", None, None),
+        ("roots/list", None, None),
+        ("initialize", None, None),
+        ("tools/list", None, {"progressToken": 1}),
+    ]
+    for method, params, meta in mistakes:
+        with pytest.raises(LocalProtocolError):
+            talk.conn.send_request(method, params, meta=meta)
+    with pytest.raises(TypeError):
+        talk.conn.send_request("tools/call", {"name": Unsayable()})
+    assert talk.says() == []
+    assert talk.conn.send_request("tools/list") == 2  # 1 was the handshake
+
+
+def test_a_custom_request() -> None:
+    talk = client(E)
+    id = talk.conn.send_request("acme/add", {"a": 1, "_meta": {"b": 2}}, token="t")
+    params = only(talk.says())["params"]
+    assert (params["a"], params["_meta"]["b"]) == (1, 2)
+    event = received(talk.hears(result(id, {"sum": 1})), ResultReceived)
+    assert (event.result, event.token) == ({"sum": 1}, "t")
+
+
+def test_a_notification_of_ours() -> None:
+    talk = server()
+    talk.conn.send_notification("notifications/tools/list_changed")
+    talk.conn.send_notification("notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y"))
+    talk.conn.send_notification("notifications/acme/news", {"a": 1})
+    assert talk.says() == [
+        notification("notifications/tools/list_changed"),
+        notification("notifications/resources/updated", {"uri": "x:y"}),
+        notification("notifications/acme/news", {"a": 1}),
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_said_for_a_request_goes_with_it(version: str) -> None:
+    talk = server(version)
+    talk.hears(call(1, version))
+    talk.conn.send_notification(
+        "notifications/message", t.LoggingMessageParams(level="info", data=1), related=1
+    )
+    (message,) = talk.conn.messages_to_send()
+    assert (message.kind, message.related, message.method) == (Kind.NOTIFICATION, 1, "notifications/message")
+    talk.hears(cancelled(1))
+    for id in (1, 2):
+        with pytest.raises(LocalProtocolError, match=f"request {id} is over"):
+            talk.conn.send_notification("notifications/message", related=id)
+
+
+def test_messages_for_a_transport_that_routes_them() -> None:
+    talk = server()
+    talk.hears(call("a", progressToken=1))
+    id = talk.conn.send_request("roots/list", related="a")
+    talk.conn.send_progress("a", 1)
+    talk.conn.send_cancel(id)
+    talk.conn.send_result("a", EMPTY)
+    talk.conn.send_notification("notifications/tools/list_changed")
+    found = talk.conn.messages_to_send()
+    assert [(m.kind, m.id, m.related, m.method) for m in found] == [
+        (Kind.REQUEST, id, "a", "roots/list"),
+        (Kind.NOTIFICATION, None, "a", "notifications/progress"),
+        (Kind.CANCEL, id, "a", "notifications/cancelled"),
+        (Kind.ANSWER, "a", None, ""),
+        (Kind.NOTIFICATION, None, None, "notifications/tools/list_changed"),
+    ]
+    assert all(isinstance(message, Outgoing) for message in found)
+    assert talk.conn.messages_to_send() == []
+    assert talk.conn.queued() == 0
+
+
+@pytest.mark.requirement("RPC-17", "STDIO-6")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("bad", ["nope", "{}", '{"jsonrpc":"2.0","id":null,"method":"ping"}', "[]"])
+def test_what_is_no_message(version: str, bad: str) -> None:
+    """A server answers. A client cannot know that it was asked something, and reports it."""
+    talk = server(version)
+    assert_error(talk.refusal(bad), -32700 if bad == "nope" else -32600, ... if version == D else None)
+    talk = client(version)
+    assert_rejected(talk.hears(bad))
+    assert talk.says() == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_answers_a_bad_request_that_it_can_name(version: str) -> None:
+    talk = client(version)
+    assert_rejected(talk.hears('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
+    if DIALECTS[version].stateful:
+        assert_error(only(talk.says()), -32600, 7)
+    assert talk.says() == []  # in the stateless era nothing that a server sends is a request

@@ -1,0 +1,381 @@
+"""One connection: progress, cancellation, limits and batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import (
+    Connection,
+    Limits,
+    ProgressReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+    Role,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    VERSIONS,
+    B,
+    D,
+    E,
+    Message,
+    Talk,
+    assert_error,
+    assert_rejected,
+    call,
+    cancelled,
+    client,
+    client_config,
+    encoded,
+    error,
+    initialize,
+    kinds,
+    notification,
+    only,
+    opened,
+    ping,
+    received,
+    request,
+    result,
+    server,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+EMPTY = t.EmptyResult()
+BUSY = t.ErrorData(code=-32000, message="no")
+
+
+# -- Progress ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("PROG-1", "PROG-3", "PROG-4", "PROG-5", "PROG-11")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("token", [0, 7, "", "seven"])
+def test_progress_is_told_while_it_grows(version: str, token: Any) -> None:
+    talk = server(version)
+    talk.hears(call(1, version, progressToken=token), call(2, version))
+    told = [
+        talk.conn.send_progress(1, *values)
+        for values in ((0.5,), (0.5,), (0.25, 1), (1.5, 2, "soon"), (1.5,))
+    ]
+    assert told == [True, False, False, True, False]
+    first, second = talk.says()
+    assert first == notification("notifications/progress", {"progressToken": token, "progress": 0.5})
+    assert second["params"].pop("message", None) == (None if version == VERSIONS[0] else "soon")
+    assert second["params"] == {"progressToken": token, "progress": 1.5, "total": 2}
+    assert not talk.conn.send_progress(2, 1)  # nobody asked
+    assert not talk.conn.send_progress(3, 1)
+    talk.conn.send_result(1, EMPTY)
+    assert not talk.conn.send_progress(1, 9)
+    assert len(talk.says()) == 1
+
+
+@pytest.mark.requirement("CXL-7")
+def test_no_progress_after_the_cancellation() -> None:
+    talk = server()
+    talk.hears(call(1, progressToken=1), cancelled(1))
+    assert not talk.conn.send_progress(1, 1)
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("PROG-2", "PROG-13", "META-14")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_progress_is_heard_while_it_grows(version: str) -> None:
+    talk = client(version)
+    id = talk.conn.send_request("tools/list", token="t", progress=True)
+    quiet = talk.conn.send_request("tools/list")
+    assert [message.get("params", {}).get("_meta", {}).get("progressToken") for message in talk.says()] == [
+        id,
+        None,
+    ]
+
+    def told(token: Any, progress: Any) -> Message:
+        return notification(
+            "notifications/progress",
+            {"progressToken": token, "progress": progress, "total": 9, "message": "m"},
+        )
+
+    event = received(talk.hears(told(id, 1)), ProgressReceived)
+    assert event == ProgressReceived(id, 1, 9, "m", "t")
+    assert talk.hears(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2)) == []
+    assert received(talk.hears(told(id, 1.25)), ProgressReceived).progress == 1.25
+    talk.hears(result(id, {"tools": []}))
+    assert talk.hears(told(id, 2)) == []
+
+
+# -- Cancellation --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("CXL-1", "CXL-2", "CXL-3", "CXL-9", "CXL-13")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("reason", [None, "enough"])
+def test_we_cancel(version: str, reason: str | None) -> None:
+    talk = client(version)
+    id = talk.conn.send_request("tools/list", progress=True)
+    talk.says()
+    talk.conn.send_cancel(id, reason)
+    assert talk.says() == [cancelled(id, reason)]
+    talk.conn.send_cancel(id)  # twice is once
+    talk.conn.send_cancel(99)
+    assert talk.says() == []
+    late = [
+        notification("notifications/progress", {"progressToken": id, "progress": 1}),
+        result(id, {"tools": []}),
+        error(id),
+    ]
+    assert talk.hears(*late) == []
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("CXL-4", "LIFE-16")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_opens_a_conversation_is_not_cancelled(version: str) -> None:
+    talk = Talk(Connection(CLIENT, client_config(version)))
+    talk.conn.open(0.0)
+    asked = only(talk.says())
+    talk.conn.send_cancel(asked["id"])
+    assert talk.says() == []
+    assert talk.hears(error(asked["id"])) != []  # it is still waited for
+
+
+@pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10", "CXL-12")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_we_are_cancelled(version: str) -> None:
+    talk = server(version)
+    talk.hears(call(1, version))
+    assert talk.hears(cancelled("1")) == []
+    assert talk.hears(cancelled(1, "enough")) == [RequestCancelled(1, "enough")]
+    assert talk.hears(cancelled(1)) == []
+    assert talk.conn.in_flight == 1
+    assert_error(talk.refusal(call(1, version)), -32600, 1, "still in use")
+    assert not talk.conn.send_result(1, EMPTY)
+    assert talk.conn.in_flight == 0
+    assert talk.says() == []
+    assert talk.hears(cancelled(1)) == []
+    received(talk.hears(call(1, version)), RequestReceived)
+    talk.hears(cancelled(1))
+    assert not talk.conn.send_error(1, BUSY)
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("CXL-6")
+def test_a_request_in_the_lane_is_cancelled_before_anyone_has_it() -> None:
+    talk = server(in_flight=1)
+    assert kinds(talk.hears(call(1), call(2), call("2"), cancelled(2))) == ["RequestReceived"]
+    talk.conn.send_result(1, EMPTY)
+    assert received(talk.events(), RequestReceived).id == "2"
+
+
+@pytest.mark.requirement("CXL-18")
+@pytest.mark.parametrize("id", [1, "1"])
+def test_what_was_asked_for_a_request_ends_with_it(id: Any) -> None:
+    other = str(id) if isinstance(id, int) else int(id)
+    talk = server()
+    talk.hears(call(id), call(other))
+    asked = talk.conn.send_request("roots/list", related=id, token="mine")
+    kept = talk.conn.send_request("roots/list", related=other, token="other")
+    free = talk.conn.send_request("roots/list", token="free")
+    talk.says()
+    assert talk.hears(cancelled(id)) == [RequestCancelled(id)]
+    assert talk.says() == [cancelled(asked, "the request it was made for is over")]
+    assert talk.hears(result(asked, {"roots": []})) == []
+    talk.conn.send_result(other, EMPTY)  # an answer that did not wait for the question
+    assert [message.get("method") for message in talk.says()] == ["notifications/cancelled", None]
+    assert talk.hears(result(kept, {"roots": []})) == []
+    assert received(talk.hears(result(free, {"roots": []})), ResultReceived).token == "free"
+
+
+# -- Limits and waiting --------------------------------------------------------------------------------------
+
+
+def test_requests_wait_for_a_place_and_the_rest_passes_them() -> None:
+    talk = server(in_flight=2, waiting=2)
+    events = talk.hears(call(1), call(2), call(3), ping(), cancelled(2), call(4))
+    assert kinds(events) == ["RequestReceived", "RequestReceived", "RequestCancelled"]
+    assert talk.says() == [result("ping")]
+    assert talk.conn.in_flight == 2
+    assert talk.paused
+    talk.conn.send_result(2, EMPTY)
+    assert received(talk.events(), RequestReceived).id == 3
+    assert not talk.paused
+
+
+@pytest.mark.requirement("DEC-12")
+def test_a_full_lane_stops_the_reading_for_a_while() -> None:
+    talk = server(in_flight=1, waiting=1, pause=5.0)
+    talk.now = 10.0
+    assert kinds(talk.hears(call(1), call(2), call(3), ping())) == ["RequestReceived"]
+    assert talk.paused
+    assert talk.conn.next_deadline() == 15.0
+    assert talk.waits(4.9) == []
+    assert talk.paused
+    # What comes is refused until there is room; whatever is no request is heard.
+    assert_rejected(talk.waits(0.2), "too many requests")
+    assert not talk.paused
+    refused, pong = talk.says()
+    assert_error(refused, -32000, 3, "ask again later")
+    assert pong == result("ping")
+    assert talk.conn.next_deadline() is None
+    talk.conn.send_result(1, EMPTY)
+    assert received(talk.events(), RequestReceived).id == 2
+    assert talk.hears(call(4), call(5)) == []
+    assert talk.paused  # and the patience is new
+    assert talk.conn.next_deadline() == pytest.approx(20.1)
+
+
+@pytest.mark.requirement("ERR-9")
+def test_the_code_of_being_busy() -> None:
+    talk = server(E, in_flight=1, waiting=0, pause=0.0)
+    talk.hears(call(1, E))
+    assert talk.paused
+    talk.hears(call(2, E))
+    refused = talk.waits(0.0)
+    assert_rejected(refused)
+    assert_error(only(talk.says()), 429, 2)
+
+
+def test_nobody_waits_while_we_wait_ourselves() -> None:
+    """What we wait for may be behind what is not read."""
+    talk = server(in_flight=1, waiting=1)
+    talk.hears(call(1))
+    asked = talk.conn.send_request("roots/list", related=1, token="t")
+    talk.says()
+    events = talk.hears(call(2), call(3), result(asked, {"roots": []}))
+    assert kinds(events) == ["MessageRejected", "ResultReceived"]
+    assert_error(only(talk.says()), -32000, 3)
+
+
+def test_a_client_never_makes_its_server_wait() -> None:
+    """If both sides stopped reading, neither would ever start again."""
+    talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=10)))
+    events = talk.hears(*(request(i, "roots/list") for i in range(4)), ping())
+    assert kinds(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
+    assert not talk.paused
+    assert [message["id"] for message in talk.says()] == [2, 3, "ping"]
+
+
+def test_answers_that_nobody_reads_stop_the_reading() -> None:
+    talk = server(queued=100)
+    assert talk.hears(*(ping(i) for i in range(20))) == []
+    assert talk.paused
+    assert 100 < talk.conn.queued() < 200
+    seen = 0
+    while said := talk.says():
+        seen += len(said)
+        talk.events()
+    assert seen == 20
+    assert not talk.paused
+
+
+def test_the_deadline_of_a_question() -> None:
+    talk = Talk(Connection(CLIENT, client_config()))
+    assert talk.conn.next_deadline() is None
+    talk.conn.open(10.0)
+    assert talk.conn.next_deadline() == 15.0
+    talk.conn.close()
+    assert talk.conn.next_deadline() is None
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_message_may_be_as_long_as_the_limit(more: int) -> None:
+    limit = len(encoded(ping(1)))
+    message = encoded(ping(1)).replace(b"1}", b"1}", 1) + b" " * more
+    talk = Talk(Connection(SERVER, server_config(limits=Limits(message=limit))))
+    for receive in (
+        lambda: talk.conn.receive_message(message, 0.0),
+        lambda: talk.conn.receive_data(message + b"\r\n", 0.0),
+    ):
+        receive()
+        if more:
+            assert_rejected(talk.events(), f"longer than {limit} bytes")
+            assert_error(only(talk.says()), -32700, None)
+        else:
+            assert talk.events() == []
+            assert talk.says() == [result(1)]
+
+
+# -- Messages one by one -------------------------------------------------------------------------------------
+
+
+def test_whole_messages() -> None:
+    talk = server()
+    talk.conn.receive_message(encoded(call(1)) + b"\n", 0.0)
+    talk.conn.receive_message(b" \n", 0.0)
+    talk.conn.receive_message(b"", 0.0)
+    talk.conn.receive_message(encoded(cancelled(1)), 0.0)
+    assert kinds(talk.events()) == ["RequestReceived", "RequestCancelled"]
+    talk.conn.close()
+    talk.events()
+    talk.conn.receive_message(encoded(ping()), 0.0)
+    assert talk.events() == []
+    assert talk.says() == []
+
+
+# -- Batches -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("RPC-20", "RPC-23", "RPC-24")
+def test_a_batch_is_its_messages() -> None:
+    talk = server(B)
+    asked = talk.conn.send_request("roots/list", token="t")
+    talk.says()
+    events = talk.hears(
+        [ping(1), call(2), notification("odd"), result(asked, {"roots": []}), cancelled(2), ping("3")]
+    )
+    assert kinds(events) == ["RequestReceived", "ResultReceived", "RequestCancelled"]
+    assert talk.says() == [result(1), result("3")]
+
+
+@pytest.mark.requirement("RPC-24")
+def test_a_batch_of_notifications_has_no_answer() -> None:
+    talk = server(B)
+    assert (
+        talk.hears([notification("odd"), notification("notifications/odd"), notification("initialize")]) == []
+    )
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("RPC-20", "RPC-23")
+def test_a_client_reads_batches_too() -> None:
+    talk = client(B)
+    first, second = talk.conn.send_request("tools/list"), talk.conn.send_request("ping")
+    talk.says()
+    events = talk.hears([result(second), error(first), ping()])
+    assert kinds(events) == ["ResultReceived", "ErrorReceived"]
+    assert talk.says() == [result("ping")]
+
+
+@pytest.mark.requirement("RPC-22", "RPC-24")
+@pytest.mark.parametrize(
+    ("batch", "answers", "words"),
+    [
+        ([], [(-32600, None)], "between 1 and 3"),
+        ([ping(i) for i in range(4)], [(-32600, None)], "this one has 4"),
+        (b"[1,", [(-32700, None)], "not JSON"),
+        ([initialize(B, 7)], [(-32600, 7)], "never part of a batch"),
+        ([1, {}], [(-32600, None), (-32600, None)], ""),
+        ([[ping()]], [(-32600, None)], "JSON object"),
+        ([request(5, "odd")], [(-32601, 5)], "odd"),
+    ],
+)
+def test_bad_batches(batch: Any, answers: list[tuple[int, Any]], words: str) -> None:
+    talk = server(B, batch=3)
+    events = talk.hears(batch)
+    assert kinds(events) == ["MessageRejected"] * len(answers)
+    said = talk.says()
+    for message, (code, id) in zip(said, answers, strict=True):
+        assert_error(message, code, id, words)
+    assert talk.answer([ping()]) == result("ping")
+
+
+@pytest.mark.requirement("RPC-25", "RPC-21")
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != B])
+@pytest.mark.parametrize("batch", [[], [ping()]])
+def test_no_batches_elsewhere(version: str, batch: Any) -> None:
+    talk = server(version)
+    # On a connection that nothing is known of yet, all revisions may be the peer's.
+    assert_error(talk.refusal(batch), -32600, ... if version == D else None, "not an array")

@@ -1,0 +1,321 @@
+"""One connection: how it is opened and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from mcp_core import (
+    DIALECTS,
+    NEED_DATA,
+    ConnectFailed,
+    Connection,
+    ConnectionClosed,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    MessageRejected,
+    Peer,
+    PeerReady,
+    RemoteProtocolError,
+    RequestCancelled,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    INITIALIZED,
+    SERVER_OFFERS,
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    Message,
+    Talk,
+    assert_closed,
+    assert_error,
+    assert_rejected,
+    call,
+    cancelled,
+    client,
+    client_config,
+    error,
+    kinds,
+    only,
+    opened,
+    ping,
+    received,
+    request,
+    result,
+    server,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+EMPTY = t.EmptyResult()
+BUSY = t.ErrorData(code=-32000, message="no")
+
+
+# -- Opening -------------------------------------------------------------------------------------------------
+
+
+def opening(*versions: str, **options: Any) -> tuple[Talk, Message]:
+    talk = Talk(Connection(CLIENT, client_config(*versions, **options)))
+    talk.now = 100.0
+    talk.conn.open(talk.now)
+    return talk, only(talk.says())
+
+
+GREETING = {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+DISCOVERY = {"supportedVersions": [E], "capabilities": {}}
+
+
+def test_only_a_client_opens_and_only_once() -> None:
+    with pytest.raises(LocalProtocolError, match="only a client"):
+        Connection(SERVER, server_config()).open(0.0)
+    talk, _ = opening()
+    with pytest.raises(LocalProtocolError, match="only once"):
+        talk.conn.open(0.0)
+
+
+@pytest.mark.requirement("LIFE-1", "LIFE-7", "LIFE-8")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_handshake_of_ours(version: str) -> None:
+    talk, asked = opening(version)
+    assert not talk.conn.probing
+    assert talk.conn.next_deadline() is None
+    assert asked["method"] == "initialize"
+    assert asked["params"]["protocolVersion"] == version
+    assert asked["params"]["clientInfo"] == {"name": "client", "version": "1"}
+    assert ("elicitation" in asked["params"]["capabilities"]) == (version in VERSIONS[2:])
+    peer = received(talk.hears(result(asked["id"], GREETING | {"protocolVersion": version})), PeerReady).peer
+    assert (
+        peer == talk.conn.peer == Peer(DIALECTS[version], t.ServerCapabilities(), t.Implementation("s", "1"))
+    )
+    assert talk.says() == [INITIALIZED]
+    assert talk.conn.state is State.READY
+
+
+def test_a_probe_of_ours() -> None:
+    talk, asked = opening()
+    assert talk.conn.probing
+    assert talk.conn.next_deadline() == 105.0
+    assert asked["method"] == "server/discover"
+    assert received(talk.hears(result(asked["id"], DISCOVERY)), PeerReady).peer.dialect is DIALECTS[E]
+    assert not talk.conn.probing
+    assert talk.conn.next_deadline() is None
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("PROBE-2")
+def test_silence_is_an_answer() -> None:
+    talk, asked = opening()
+    assert talk.waits(4.9) == []
+    assert talk.says() == []
+    assert talk.waits(0.1) == []
+    handshake = only(talk.says())
+    assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
+    assert not talk.conn.probing
+    # The probe is answered too late. That is no reason for anything as long as the handshake works.
+    assert talk.hears(result(asked["id"], DISCOVERY)) == []
+    assert received(talk.hears(result(handshake["id"], GREETING)), PeerReady).peer.dialect is DIALECTS[D]
+
+
+FAILURES: list[Any] = [
+    pytest.param(lambda id: error(id, -32601), id="error"),
+    pytest.param(lambda id: result(id, {}), id="unreadable"),
+    pytest.param(lambda id: result(id, GREETING | {"protocolVersion": "1"}), id="unknown revision"),
+    pytest.param(lambda id: result(id) | error(id), id="no answer at all"),
+    pytest.param(lambda id: None, id="silence"),
+]
+
+
+@pytest.mark.requirement("PROBE-2", "LIFE-5", "LIFE-24")
+@pytest.mark.parametrize("fails", FAILURES)
+@pytest.mark.parametrize("modern_after_all", [True, False])
+def test_a_late_answer_to_the_probe_saves_a_failed_handshake(fails: Any, modern_after_all: bool) -> None:
+    talk, asked = opening(initialize_timeout=30.0)
+    talk.waits(5.0)
+    handshake = only(talk.says())
+    if modern_after_all:
+        assert talk.hears(result(asked["id"], DISCOVERY)) == []
+    else:
+        assert talk.hears(error(asked["id"], -32601)) == []
+    answer = fails(handshake["id"])
+    events = [
+        event
+        for event in (talk.hears(answer) if answer else talk.waits(30.0))
+        if not isinstance(event, MessageRejected)
+    ]
+    if modern_after_all:
+        assert received(events, PeerReady).peer.dialect is DIALECTS[E]
+        assert talk.conn.state is State.READY
+    else:
+        assert_closed(events, error=ConnectFailed)
+        assert talk.conn.state is State.CLOSED
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("ERR-10")
+def test_an_error_that_is_none_is_an_error_all_the_same() -> None:
+    talk, asked = opening(D)
+    odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
+    assert_closed(talk.hears(odd), error=ConnectFailed, text="an error object that is none")
+
+
+def test_what_is_known_from_last_time() -> None:
+    talk = Talk(Connection(CLIENT, client_config()))
+    verdict = Peer(DIALECTS[E], SERVER_OFFERS)
+    talk.conn.open(0.0, verdict=verdict)
+    assert received(talk.events(), PeerReady).peer is verdict
+    assert talk.says() == []
+    assert talk.conn.send_request("tools/list") == 1
+
+
+def test_a_server_that_asks_while_we_open() -> None:
+    talk, _ = opening()
+    assert_error(talk.refusal(request(1, "roots/list")), -32600, 1)
+    talk, _ = opening(E)
+    assert_rejected(talk.hears(request(1, "roots/list")))
+    assert talk.says() == []  # a client of that era answers nothing
+
+
+# -- Endings -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("LIFE-17", "LIFE-24")
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("new", [True, False])
+def test_the_end_of_a_quiet_connection(role: Role, new: bool) -> None:
+    if new:
+        talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
+    else:
+        talk = opened(role, D)
+    assert_closed(talk.ends(), error=ConnectionLost, text=f"the {role.other.value} closed the connection")
+    assert talk.conn.state is State.CLOSED
+    assert talk.ends() == []
+    assert talk.hears(ping()) == []
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("LIFE-17", "ERR-10")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_whose_server_ends(version: str) -> None:
+    talk = client(version)
+    for token in ("a", "b"):
+        talk.conn.send_request("tools/list", token=token)
+    talk.conn.send_cancel(2)
+    assert_closed(talk.ends(), "b", error=ConnectionLost)
+
+
+def test_a_client_that_works_for_its_server() -> None:
+    talk = client()
+    talk.hears(request(1, "roots/list"))
+    told, closed = talk.ends()
+    assert told == RequestCancelled(1, "the connection ended")
+    assert isinstance(closed, ConnectionClosed)
+    assert not talk.conn.send_result(1, t.ListRootsResult(roots=[]))
+    assert talk.says() == []
+
+
+@pytest.mark.requirement("PROBE-2")
+@pytest.mark.parametrize(("versions", "probing"), [((), True), ((D,), False)])
+def test_a_server_that_ends_before_it_is_open(versions: tuple[str, ...], probing: bool) -> None:
+    talk, _ = opening(*versions)
+    assert_closed(talk.ends(), error=ConnectFailed, text="before it was open")
+    # Some servers die of a method they do not know: the driver starts them again and opens without a probe.
+    assert talk.conn.probing is probing
+    assert talk.conn.next_deadline() is None
+    assert talk.waits(100.0) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_server_whose_client_ends_may_still_answer(version: str) -> None:
+    """Who pipes requests into a server and closes its input wants to read the answers."""
+    talk = server(version)
+    talk.hears(call(1, version, progressToken=1), call(2, version))
+    if DIALECTS[version].stateful:
+        talk.conn.send_request("roots/list", related=1, token="t")
+    lost = ["t"] if DIALECTS[version].stateful else []
+    talk.says()
+    assert_closed(talk.ends(), *lost, error=ConnectionLost)
+    assert talk.conn.state is State.CLOSING
+    assert talk.ends() == []
+    with pytest.raises(LocalProtocolError, match="no answer would come"):
+        talk.conn.send_request("ping", related=1)
+    with pytest.raises(LocalProtocolError, match="the connection is closed"):
+        talk.conn.send_notification("notifications/tools/list_changed")
+    talk.conn.send_notification(
+        "notifications/message", t.LoggingMessageParams(level="info", data=1), related=1
+    )
+    assert talk.conn.send_progress(1, 1)
+    assert talk.conn.send_result(1, EMPTY)
+    assert talk.conn.send_error(2, BUSY)
+    assert [message.get("id") for message in talk.says()] == [None, None, 1, 2]
+    assert talk.conn.in_flight == 0
+
+
+def test_the_lane_is_emptied_before_the_end() -> None:
+    talk = server(in_flight=1)
+    assert kinds(talk.hears(call(1), call(2))) == ["RequestReceived"]
+    assert talk.ends() == []
+    talk.conn.send_result(1, EMPTY)
+    assert kinds(talk.events()) == ["RequestReceived", "ConnectionClosed"]
+
+
+@pytest.mark.requirement("RPC-17")
+@pytest.mark.parametrize("role", Role)
+def test_half_a_message_at_the_end(role: Role) -> None:
+    talk = opened(role, D)
+    talk.reads(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    rejected, closed = talk.ends()
+    assert isinstance(rejected, MessageRejected)
+    assert "in the middle of a message" in str(rejected.error)
+    assert isinstance(closed, ConnectionClosed)
+    assert talk.says() == []
+
+
+def test_we_close() -> None:
+    talk = server(in_flight=2)
+    talk.hears(call(1), call(2), call(3), cancelled(2), ping())
+    talk.conn.send_request("roots/list", token="t")
+    talk.conn.close()
+    told, closed = talk.events()
+    assert told == RequestCancelled(1, "the connection ended")
+    assert closed == ConnectionClosed(["t"], None)
+    assert talk.conn.state is State.CLOSED
+    talk.conn.close()
+    assert talk.events() == []
+    assert not talk.conn.send_result(1, EMPTY)
+    assert not talk.conn.send_result(2, EMPTY)
+    assert len(talk.says()) == 2  # what was queued may still go
+    assert talk.hears(ping()) == []
+    assert talk.says() == []
+
+
+def test_we_close_after_the_client_has() -> None:
+    talk = server()
+    talk.hears(call(1))
+    assert_closed(talk.ends(), error=ConnectionLost)
+    talk.conn.close()
+    assert talk.events() == [RequestCancelled(1, "the connection ended")]
+    assert talk.conn.state is State.CLOSED
+    assert not talk.conn.send_result(1, EMPTY)
+
+
+def test_we_close_while_opening() -> None:
+    talk, asked = opening()
+    talk.conn.close()
+    assert_closed(talk.events(), error=None)
+    assert talk.conn.next_deadline() is None
+    assert talk.hears(result(asked["id"], DISCOVERY)) == []
+
+
+def test_a_rejection_tells_what_and_whose() -> None:
+    talk = server()
+    event = assert_rejected(talk.hears(request(5, "odd")))
+    assert (event.id, event.error.fault, event.error.data) == (5, Fault.METHOD_NOT_FOUND, UNSET)
+    assert type(event.error) is RemoteProtocolError
+    assert talk.conn.next_event() is NEED_DATA

@@ -1,0 +1,294 @@
+"""The five rows, and how a value is said in each of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import UNSET, Raw
+from msgspec.structs import asdict
+
+from mcp_core import ALL, DIALECTS, LATEST, Fault, LocalProtocolError
+from mcp_core import types as t
+from mcp_core._dialects import best, known, negotiate
+from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
+
+# version, stateful, batches, null id in errors, structured content, tool argument faults, resultType, ping
+ROWS = [
+    (A, True, False, True, "none", False, "", "ping"),
+    (B, True, True, True, "none", False, "", "ping"),
+    (C, True, False, True, "object", True, "", "ping"),
+    (D, True, False, False, "object", True, "", "ping"),
+    (E, False, False, False, "any", True, "complete", "server/discover"),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=VERSIONS)
+def test_the_rows(row: tuple[Any, ...]) -> None:
+    dialect = DIALECTS[row[0]]
+    assert row == (
+        dialect.version,
+        dialect.stateful,
+        dialect.batches,
+        dialect.null_error_id,
+        dialect.structured,
+        dialect.tool_argument_faults_are_results,
+        dialect.result_type,
+        dialect.ping,
+    )
+
+
+def test_there_are_no_others() -> None:
+    assert tuple(DIALECTS) == VERSIONS == tuple(row[0] for row in ROWS)
+    assert (*reversed(VERSIONS),) == ALL
+    assert LATEST == E
+
+
+def test_what_a_dialect_says_of_itself() -> None:
+    assert repr(DIALECTS[B]) == "<Dialect 2025-03-26>"
+
+
+STANDARD = {
+    "PARSE": -32700,
+    "INVALID_REQUEST": -32600,
+    "METHOD_NOT_FOUND": -32601,
+    "INVALID_PARAMS": -32602,
+    "INTERNAL": -32603,
+}
+OLD = {"RESOURCE_NOT_FOUND": -32002, "MISSING_CAPABILITY": -32601, "BUSY": -32000}
+NEW = {"RESOURCE_NOT_FOUND": -32602, "MISSING_CAPABILITY": -32021, "BUSY": 429}
+# A server without the stateless era names its versions by these all the same: whoever asks like that knows them.
+BOTH = {"HEADER_MISMATCH": -32020, "UNSUPPORTED_VERSION": -32022}
+
+
+@pytest.mark.requirement("ERR-1", "ERR-2", "ERR-5", "ERR-6")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_codes(version: str) -> None:
+    dialect = DIALECTS[version]
+    wanted = STANDARD | BOTH | (OLD if dialect.stateful else NEW)
+    assert {fault.name: code for fault, code in dialect.codes.items()} == wanted
+    with pytest.raises(TypeError):
+        dialect.codes[Fault.BUSY] = 0  # type: ignore[index]
+
+
+@pytest.mark.requirement("ERR-7", "ERR-8", "ERR-9", "ERR-11")
+def test_the_reserved_range_is_left_alone() -> None:
+    codes = set(DIALECTS[E].codes.values())
+    assert {code for code in codes if -32099 <= code <= -32000} == {-32020, -32021, -32022}
+    assert codes - set(STANDARD.values()) - {-32020, -32021, -32022} == {429}
+    drafts = {-32001, -32003, -32004}
+    assert not any(drafts & set(dialect.codes.values()) for dialect in DIALECTS.values())
+
+
+LINK = t.ResourceLink(uri="x:y", name="n", annotations=t.Annotations(priority=1.0))
+AUDIO = t.AudioContent("UklGRg==", "audio/wav")
+TEXT = t.TextContent("hello", meta={"k": 1})
+DEEP = t.EmbeddedResource(t.ResourceContents(uri="x:y", text="z", meta={"k": 1}))
+LINK_TEXT = {"type": "text", "text": "n: x:y", "annotations": {"priority": 1.0}}
+AUDIO_TEXT = {"type": "text", "text": "[audio, audio/wav]"}
+LINK_ITSELF = {"type": "resource_link", "name": "n", "uri": "x:y", "annotations": {"priority": 1.0}}
+AUDIO_ITSELF = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
+BARE, BARE_META = {"type": "text", "text": "hello"}, {"type": "text", "text": "hello", "_meta": {"k": 1}}
+
+
+def said(version: str, value: Any) -> Any:
+    return json.loads(DIALECTS[version].encode(value))
+
+
+CALL = t.CallToolResult(content=[TEXT, AUDIO, LINK], structured_content={"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("version", "content", "structured"),
+    [
+        (A, [BARE, AUDIO_TEXT, LINK_TEXT], False),
+        (B, [BARE, AUDIO_ITSELF, LINK_TEXT], False),
+        (C, [BARE_META, AUDIO_ITSELF, LINK_ITSELF], True),
+        (D, [BARE_META, AUDIO_ITSELF, LINK_ITSELF], True),
+        (E, [BARE_META, AUDIO_ITSELF, LINK_ITSELF], True),
+    ],
+)
+def test_content_becomes_what_the_revision_knows(version: str, content: Any, structured: bool) -> None:
+    before = asdict(CALL)
+    assert said(version, CALL) == {"content": content} | (
+        {"structuredContent": {"a": 1}} if structured else {}
+    )
+    assert asdict(CALL) == before
+    assert CALL.content == [TEXT, AUDIO, LINK]
+
+
+@pytest.mark.parametrize(
+    ("version", "block", "expected"),
+    [
+        (A, LINK, LINK_TEXT),
+        (B, LINK, LINK_TEXT),
+        (C, LINK, LINK_ITSELF),
+        (A, AUDIO, AUDIO_TEXT),
+        (B, AUDIO, AUDIO_ITSELF),
+        (A, TEXT, BARE),
+        (A, DEEP, {"type": "resource", "resource": {"uri": "x:y", "text": "z"}}),
+        (C, DEEP, {"type": "resource", "resource": {"uri": "x:y", "text": "z", "_meta": {"k": 1}}}),
+    ],
+)
+def test_a_single_block_does_too(version: str, block: Any, expected: Any) -> None:
+    """The content of a message is a block, not a list of them."""
+    result = t.GetPromptResult(messages=[t.PromptMessage(role="user", content=block)])
+    assert said(version, result) == {"messages": [{"role": "user", "content": expected}]}
+    assert result.messages[0].content is block
+
+
+def test_titles_say_more_than_names() -> None:
+    link = t.ResourceLink(uri="x:y", name="n", title="The file")
+    assert said(A, t.CallToolResult(content=[link])) == {
+        "content": [{"type": "text", "text": "The file: x:y"}]
+    }
+
+
+USE = t.ToolUseContent(id="1", name="n", input={})
+
+
+@pytest.mark.parametrize("version", [A, B, C])
+@pytest.mark.parametrize("content", [USE, [USE], [t.ToolResultContent(tool_use_id="1", content=[])]])
+def test_what_cannot_be_said_at_all_is_refused(version: str, content: Any) -> None:
+    params = t.CreateMessageParams(messages=[t.SamplingMessage(role="user", content=content)], max_tokens=1)
+    with pytest.raises(LocalProtocolError, match=f"{version} cannot say Tool"):
+        DIALECTS[version].encode(params)
+    assert "tool" in DIALECTS[D].encode(params).decode()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_list_that_may_be_cached(version: str) -> None:
+    """2026-07-28 wants both members, and a private answer that is not kept is the one that is never wrong."""
+    expected = (
+        {"tools": []} if DIALECTS[version].stateful else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+    )
+    assert said(version, t.ListToolsResult(tools=[])) == expected
+
+
+def test_what_was_said_of_caching_stays() -> None:
+    result = t.ListToolsResult(tools=[], ttl_ms=60_000, cache_scope="public")
+    assert said(E, result) == {"tools": [], "ttlMs": 60_000, "cacheScope": "public"}
+    assert said(D, result) == {"tools": []}
+
+
+@pytest.mark.requirement("META-19")
+@pytest.mark.parametrize(
+    ("version", "there"),
+    [
+        (A, set()),
+        (B, {"annotations"}),
+        (C, {"annotations", "title", "outputSchema", "_meta"}),
+        (D, {"annotations", "title", "outputSchema", "_meta", "icons", "execution"}),
+        (E, {"annotations", "title", "outputSchema", "_meta", "icons"}),
+    ],
+)
+def test_fields_that_a_revision_lacks_are_left_out(version: str, there: set[str]) -> None:
+    tool = t.Tool(
+        name="n",
+        title="t",
+        description="d",
+        input_schema={"type": "object"},
+        output_schema={"type": "object"},
+        annotations=t.ToolAnnotations(read_only_hint=True),
+        icons=[t.Icon(src="https://x/y.png", mime_type="image/png", sizes=["48x48"], theme="dark")],
+        execution=t.ToolExecution(task_support="optional"),
+        meta={"k": 1},
+    )
+    (found,) = said(version, t.ListToolsResult(tools=[tool]))["tools"]
+    assert found.keys() == there | {"name", "description", "inputSchema"}
+    if "icons" in there:
+        assert found["icons"] == [
+            {"src": "https://x/y.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}
+        ]
+
+
+def test_maps_and_tuples_are_looked_into() -> None:
+    dialect = DIALECTS[A]
+    plain = t.TextContent("x")
+    assert dialect.fit({"a": AUDIO, "b": 1}) == {"a": t.TextContent("[audio, audio/wav]"), "b": 1}
+    assert dialect.fit((AUDIO, plain)) == [t.TextContent("[audio, audio/wav]"), plain]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, "x", [t.TextContent("x")], (t.TextContent("x"),), Raw(b"{}"), UNSET]
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_value_that_fits_is_not_copied(version: str, value: Any) -> None:
+    assert DIALECTS[version].fit(value) is value
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_result_that_fits_is_not_copied(version: str) -> None:
+    result = t.CallToolResult(content=[t.TextContent("x")])
+    for _ in range(2):  # worked out, and then remembered
+        assert DIALECTS[version].fit(result) is result
+
+
+@pytest.mark.parametrize(
+    ("version", "type", "field", "lacks"),
+    [
+        (A, t.Tool, "title", True),  # a gate on an ancestor
+        (A, t.Tool, "name", False),
+        (C, t.Tool, "title", False),
+        (D, t.Tool, "execution", False),
+        (E, t.Tool, "execution", True),
+    ],
+)
+def test_lacking(version: str, type: Any, field: str, lacks: bool) -> None:
+    assert DIALECTS[version].lacks(type, field) is lacks
+
+
+@pytest.mark.parametrize("versions", [ALL, VERSIONS, (D, A, E), iter((B,))])
+def test_known_versions_are_put_in_order(versions: Any) -> None:
+    wanted = set(versions := list(versions))
+    assert [dialect.version for dialect in known(versions)] == [
+        version for version in ALL if version in wanted
+    ]
+
+
+@pytest.mark.requirement("VER-19")
+@pytest.mark.parametrize(
+    ("versions", "words"),
+    [
+        ((), "at least one"),
+        (("2025-12-31",), "not a revision of MCP: 2025-12-31"),
+        ((D, "DRAFT", "2024-10-07"), "2024-10-07, DRAFT"),
+    ],
+)
+def test_unknown_versions(versions: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        known(versions)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "offered", "expected"),
+    [
+        (ALL, [A, C], C),
+        (ALL, [], None),
+        (ALL, ["2030-01-01", "zzz"], None),
+        ([A, B], [E, D], None),
+        (ALL, iter([B]), B),
+    ],
+)
+def test_the_best_of_what_is_offered(spoken: Any, offered: Any, expected: str | None) -> None:
+    found = best([DIALECTS[version] for version in spoken], offered)
+    assert (found.version if found is not None else None) == expected
+
+
+@pytest.mark.requirement("LIFE-4")
+@pytest.mark.parametrize(
+    ("requested", "served", "answered"),
+    [
+        *((version, STATEFUL, version) for version in STATEFUL),
+        (E, STATEFUL, D),  # there is no handshake in it
+        ("1.0", STATEFUL, D),
+        ("2099-01-01", (B, A), B),
+        ("2024-01-01", (B, A), B),
+        (C, (D, A), D),
+        ("", (A,), A),
+    ],
+)
+def test_negotiation(requested: str, served: tuple[str, ...], answered: str) -> None:
+    rows = known(served)
+    assert negotiate(requested, rows).version == answered

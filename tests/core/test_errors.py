@@ -1,0 +1,82 @@
+"""The exceptions: who is whose child, what they carry and how they read."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import UNSET
+
+import mcp_core
+from mcp_core import (
+    AuthRequired,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    McpError,
+    McpTrioError,
+    PeerError,
+    ProtocolError,
+    RemoteProtocolError,
+    ToolError,
+)
+from mcp_core import _errors as errors
+
+
+@pytest.mark.parametrize(
+    ("child", "parents"),
+    [
+        (ProtocolError, (McpTrioError,)),
+        (LocalProtocolError, (ProtocolError,)),
+        (RemoteProtocolError, (ProtocolError,)),
+        (PeerError, (McpTrioError,)),
+        (McpError, (McpTrioError,)),
+        (ToolError, (McpTrioError,)),
+        (ConnectFailed, (McpTrioError,)),
+        (ConnectionLost, (McpTrioError,)),
+        # Code that waits with the standard library's word for it works too.
+        (CallTimeout, (McpTrioError, TimeoutError)),
+        (AuthRequired, (McpTrioError,)),
+    ],
+)
+def test_one_base_class_is_enough(child: type[Exception], parents: tuple[type[Exception], ...]) -> None:
+    assert issubclass(child, parents[0])
+    assert all(issubclass(child, parent) for parent in parents)
+
+
+@pytest.mark.requirement("ERR-10")
+def test_what_went_wrong_here_is_never_the_peers_word() -> None:
+    local = (LocalProtocolError, RemoteProtocolError, ConnectFailed, ConnectionLost, CallTimeout)
+    assert not any(issubclass(error, PeerError) for error in local)
+    assert not issubclass(McpError, PeerError)
+
+
+def test_everything_that_is_public_here_is_public_there() -> None:
+    assert [name for name in errors.__all__ if getattr(mcp_core, name) is not getattr(errors, name)] == []
+
+
+@pytest.mark.parametrize("kind", [LocalProtocolError, RemoteProtocolError])
+def test_a_violation_has_a_fault_and_data(kind: type[ProtocolError]) -> None:
+    plain = kind("no")
+    assert (str(plain), plain.fault, plain.data) == ("no", Fault.INVALID_REQUEST, UNSET)
+    full = kind("no", Fault.BUSY, {"after": 1})
+    assert (str(full), full.fault, full.data) == ("no", Fault.BUSY, {"after": 1})
+
+
+@pytest.mark.requirement("RPC-11")
+@pytest.mark.parametrize("kind", [PeerError, McpError])
+def test_an_error_of_json_rpc_has_its_three_members(kind: type[PeerError | McpError]) -> None:
+    plain = kind(-32602, "no such tool")
+    assert (plain.code, plain.message, plain.data) == (-32602, "no such tool", UNSET)
+    assert str(plain) == "no such tool (-32602)"
+    assert repr(plain) == f"{kind.__name__}(-32602, 'no such tool')"
+    assert kind(7, "x", None).data is None  # null is not the same as absent
+
+
+def test_authorization_says_which_scopes_are_missing() -> None:
+    assert AuthRequired("sign in").scopes == ()
+    assert AuthRequired("sign in", ["read", "write"]).scopes == ("read", "write")
+
+
+def test_faults_are_told_apart() -> None:
+    assert len({fault.value for fault in Fault}) == len(set(Fault)) == 10

@@ -1,0 +1,147 @@
+"""Lines out of bytes: however the bytes are split, the lines are the same, and no line grows beyond the limit."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core._framing import OVERLONG, LineBuffer
+from tests.core.helpers import chunks
+
+LIMIT = 8
+
+# what arrives, the lines it has (None an overlong one), whether it stops in the middle of one
+STREAMS: list[Any] = [
+    pytest.param(b"", [], False, id="nothing"),
+    pytest.param(b"a\n", [b"a"], False, id="a line"),
+    pytest.param(b"a\nb\n", [b"a", b"b"], False, id="two"),
+    pytest.param(b"a\nb", [b"a"], True, id="one and a half"),
+    pytest.param(b"\n", [b""], False, id="an empty line"),
+    pytest.param(b"\n\n\na\n", [b"", b"", b"", b"a"], False, id="empty lines"),
+    pytest.param(b"a\r\nb\r\n", [b"a", b"b"], False, id="CRLF"),
+    pytest.param(b"a\r\r\n", [b"a\r"], False, id="one CR is dropped"),
+    pytest.param(b"\r\n", [b""], False, id="CRLF alone"),
+    pytest.param(b"a\rb\n", [b"a\rb"], False, id="a CR inside"),
+    pytest.param(b"a\r", [], True, id="a CR is no end"),
+    pytest.param("a\u2028b\u0085c\n".encode(), ["a\u2028b\u0085c".encode()], False, id="other line ends"),
+    pytest.param(b"\xff\x00\n", [b"\xff\x00"], False, id="any bytes"),
+    pytest.param(b"12345678\n", [b"12345678"], False, id="as long as allowed"),
+    pytest.param(b"12345678\r\n", [b"12345678"], False, id="as long as allowed, CRLF"),
+    pytest.param(b"123456789\n", [None], False, id="one too long"),
+    pytest.param(b"12345678\rx\n", [None], False, id="one too long, CR"),
+    pytest.param(b"123456789\r\n", [None], False, id="one too long, CRLF"),
+    pytest.param(b"x" * 100 + b"\na\n", [None, b"a"], False, id="much too long, and one behind"),
+    pytest.param(b"a\n" + b"x" * 100 + b"\nb\n", [b"a", None, b"b"], False, id="much too long in the middle"),
+    pytest.param(b"x" * 100 + b"\n" + b"y" * 100 + b"\n", [None, None], False, id="two too long"),
+    pytest.param(b"123456789", [], True, id="perhaps too long"),
+    pytest.param(b"1234567890", [None], True, id="too long, without an end"),
+]
+
+
+def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bool]:
+    """What comes out, None for an overlong line, and whether the input stops inside a line."""
+    buffer = LineBuffer(limit)
+    lines: list[bytes | None] = []
+    for piece in pieces:
+        buffer.feed(piece)
+        while (line := buffer.next_line()) is not None:
+            if line is OVERLONG:
+                lines.append(None)
+            else:
+                assert type(line) is bytes
+                lines.append(line)
+    return lines, buffer.in_line
+
+
+@pytest.mark.requirement("STDIO-1", "STDIO-6", "STDIO-14")
+@pytest.mark.parametrize(("data", "lines", "in_line"), STREAMS)
+def test_lines(data: bytes, lines: list[bytes | None], in_line: bool) -> None:
+    assert lines_of(data) == (lines, in_line)
+    assert lines_of(*(data[i : i + 1] for i in range(len(data)))) == (lines, in_line)
+
+
+@given(
+    st.lists(st.sampled_from([b"\n", b"\r", b"a", b"bc", b"12345678"])).map(b"".join),
+    st.lists(st.integers(0, 60)),
+)
+def test_where_it_is_split_does_not_matter(data: bytes, cuts: list[int]) -> None:
+    expected: list[bytes | None] = []
+    *whole, rest = data.split(b"\n")
+    for line in whole:
+        line = line.removesuffix(b"\r")
+        expected.append(line if len(line) <= LIMIT else None)
+    if len(rest) > LIMIT + 1:
+        expected.append(None)
+    assert lines_of(*chunks(data, cuts)) == (expected, bool(rest))
+
+
+def test_an_overlong_line_is_reported_once_and_takes_no_room() -> None:
+    buffer = LineBuffer(LIMIT)
+    reported = []
+    for _ in range(1000):
+        buffer.feed(b"x" * 100)
+        reported.append(buffer.next_line())
+        assert len(buffer) == 0
+        assert buffer.in_line
+    assert reported == [OVERLONG] + [None] * 999
+    buffer.feed(b"x\nok\n")
+    assert buffer.next_line() == b"ok"
+    assert not buffer.in_line
+
+
+def test_overlong_is_reported_before_its_end() -> None:
+    buffer = LineBuffer(LIMIT)
+    buffer.feed(b"x" * (LIMIT + 1))
+    assert (
+        buffer.next_line() is None
+    )  # the last one may be the carriage return of a line that is just short enough
+    buffer.feed(b"x")
+    assert buffer.next_line() is OVERLONG
+    assert buffer.next_line() is None
+
+
+def test_many_lines_in_one_piece_are_given_back_as_they_are_read() -> None:
+    """The front of a large buffer is cut off now and then, so that reading it line by line is linear and frees it."""
+    count = 40_000
+    buffer = LineBuffer(100)
+    buffer.feed(b"".join(b"line %06d\n" % i for i in range(count)) + b"the rest")
+    held = []
+    for i in range(count):
+        assert buffer.next_line() == b"line %06d" % i
+        held.append(len(buffer._buffer))
+    assert buffer.next_line() is None
+    assert len(buffer) == len(b"the rest")
+    assert len(set(held)) > 2
+    assert held[-1] <= 65_536 + 100
+    buffer.feed(b"\n")
+    assert buffer.next_line() == b"the rest"
+    assert len(buffer._buffer) == 0
+
+
+def test_a_long_line_in_small_pieces_is_not_scanned_again_and_again() -> None:
+    size = 4 * 1024 * 1024
+    buffer = LineBuffer(size)
+    started = time.perf_counter()
+    for _ in range(size // 512):
+        buffer.feed(b"x" * 512)
+        assert buffer.next_line() is None
+    buffer.feed(b"\n")
+    line = buffer.next_line()
+    assert line is not OVERLONG
+    assert line is not None
+    assert len(line) == size
+    assert time.perf_counter() - started < 2  # a scan from the start each time takes half a minute
+
+
+def test_what_it_says_of_itself() -> None:
+    buffer = LineBuffer(LIMIT)
+    assert repr(buffer) == "<LineBuffer 0 of 8 bytes>"
+    buffer.feed(b"abc")
+    assert repr(buffer) == "<LineBuffer 3 of 8 bytes>"
+    buffer.feed(b"x" * 100)
+    assert repr(buffer.next_line()) == "OVERLONG"
+    assert repr(buffer) == "<LineBuffer 0 of 8 bytes, skipping>"

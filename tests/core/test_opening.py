@@ -1,0 +1,343 @@
+"""The opening as a list of questions and replies: the compatibility matrix, without a message or a clock.
+
+A row reads like the conversation that it stands for: what is asked, what comes back, and so on until somebody gives up or
+there is a peer. The end-to-end counterpart is in `test_two_machines.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
+from mcp_core import types as t
+from mcp_core._dialects import Dialect
+from mcp_core._opening import Ask, Reply, opening, question
+from tests.core.helpers import (
+    CLIENT_INFO,
+    CLIENT_OFFERS,
+    META_SERVER,
+    STATEFUL,
+    A,
+    B,
+    C,
+    D,
+    E,
+    client_config,
+)
+
+DUAL = client_config()
+MODERN = client_config(E)
+LEGACY = client_config(*STATEFUL)
+OLD = client_config(E, A)
+HURRIED = Config(CLIENT_INFO, CLIENT_OFFERS, probe_timeout=0.5, initialize_timeout=30.0)
+
+
+def probe(timeout: float = 5.0) -> Ask:
+    return Ask("server/discover", DIALECTS[E], timeout)
+
+
+def shake(version: str = D, timeout: float | None = None) -> Ask:
+    return Ask("initialize", DIALECTS[version], timeout)
+
+
+def raw(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def discovered(*versions: str, **more: Any) -> Reply:
+    return Reply(result=raw({"supportedVersions": versions, "capabilities": {"tools": {}}} | more))
+
+
+def greeted(version: str, **more: Any) -> Reply:
+    answer = {
+        "protocolVersion": version,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
+    return Reply(result=raw(answer | more))
+
+
+def refused(code: int, *supported: Any, status: int | None = None) -> Reply:
+    data = {"supported": list(supported), "requested": E} if supported else None
+    return Reply(error=PeerError(code, "no", data), status=status)
+
+
+def late(reply: Reply, discovery: Reply) -> Reply:
+    return Reply(result=reply.result, error=reply.error, late=discovery.result)
+
+
+SILENCE = Reply()
+ODD = Reply(result=b'{"tools":[]}')
+
+# the client, what it asks and hears, the revision that comes of it - or the words in which it gives up
+OPENINGS: list[Any] = [
+    # 2026-07-28, basic/versioning: a client of both eras
+    pytest.param(DUAL, [(probe(), discovered(E))], E, id="dual: modern server"),
+    pytest.param(DUAL, [(probe(), discovered(*ALL))], E, id="dual: server of both eras"),
+    pytest.param(
+        DUAL, [(probe(), discovered(D, C)), (shake(), greeted(D))], D, id="dual: discovers a legacy server"
+    ),
+    pytest.param(
+        OLD, [(probe(), discovered(D, C))], "the server speaks 2025-11-25, 2025-06-18", id="nothing mutual"
+    ),
+    pytest.param(DUAL, [(probe(), discovered())], "the server speaks none", id="dual: nothing offered"),
+    pytest.param(
+        DUAL, [(probe(), discovered("2099-01-01"))], "no common revision", id="dual: from the future"
+    ),
+    pytest.param(DUAL, [(probe(), ODD), (shake(), greeted(D))], D, id="dual: a result of another kind"),
+    pytest.param(
+        DUAL, [(probe(), Reply(result=b"{}")), (shake(), greeted(A))], A, id="dual: an empty result"
+    ),
+    pytest.param(DUAL, [(probe(), SILENCE), (shake(), greeted(C))], C, id="dual: silence"),
+    *(
+        pytest.param(DUAL, [(probe(), refused(code)), (shake(), greeted(B))], B, id=f"dual: error {code}")
+        for code in (-32601, -32602, -32600, -32603, -32700, -32000, -32001, -32004, -32002, 0, 1, 404)
+    ),
+    pytest.param(
+        DUAL, [(probe(), refused(-32022, D, C)), (shake(), greeted(D))], D, id="dual: -32022, legacy listed"
+    ),
+    pytest.param(
+        DUAL, [(probe(), refused(-32022, "2099-01-01"))], "speaks 2099-01-01", id="dual: -32022, no mutual"
+    ),
+    pytest.param(
+        DUAL, [(probe(), refused(-32022))], "the server speaks none", id="dual: -32022 without data"
+    ),
+    pytest.param(DUAL, [(probe(), refused(-32022, 1, None))], "speaks none", id="dual: -32022, odd data"),
+    pytest.param(
+        DUAL,
+        [(probe(), Reply(error=PeerError(-32022, "no", {"supported": D})))],
+        "none",
+        id="dual: -32022, no list",
+    ),
+    pytest.param(
+        DUAL, [(probe(), refused(-32022, E, D))], "lists 2026-07-28 but refuses it", id="dual: contradiction"
+    ),
+    pytest.param(DUAL, [(probe(), refused(-32020))], "refused server/discover", id="dual: -32020 is modern"),
+    pytest.param(DUAL, [(probe(), refused(-32021))], "refused server/discover", id="dual: -32021 is modern"),
+    pytest.param(
+        HURRIED, [(probe(0.5), SILENCE), (shake(timeout=30.0), greeted(D))], D, id="dual: times as configured"
+    ),
+    # The handshake that follows
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), refused(-32602))], "refused initialize: no", id="refused"
+    ),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), SILENCE)], "did not answer initialize within None", id="mute"
+    ),
+    pytest.param(
+        HURRIED,
+        [(probe(0.5), SILENCE), (shake(timeout=30.0), SILENCE)],
+        "initialize within 30.0 s",
+        id="mute, timed",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (shake(), greeted("2024-10-07"))],
+        "answered with revision 2024-10-07",
+        id="unknown",
+    ),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), greeted(E))], "with revision 2026-07-28", id="no handshake in E"
+    ),
+    pytest.param(
+        OLD, [(probe(), SILENCE), (shake(A), greeted(D))], "with revision 2025-11-25", id="not spoken here"
+    ),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), ODD)], "answer to initialize cannot be read", id="unreadable"
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (shake(), refused(-32022, E)), (probe(), discovered(E))],
+        E,
+        id="modern evidence",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (shake(), refused(-32022, E)), (probe(), SILENCE)],
+        "refused initialize",
+        id="modern evidence, and silence again",
+    ),
+    # An answer to the probe that comes after its time counts only if the handshake fails
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), late(refused(-32601), discovered(E)))], E, id="late, refused"
+    ),
+    pytest.param(DUAL, [(probe(), SILENCE), (shake(), late(SILENCE, discovered(E)))], E, id="late, silence"),
+    pytest.param(DUAL, [(probe(), SILENCE), (shake(), late(ODD, discovered(E)))], E, id="late, unreadable"),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), late(greeted("1"), discovered(E)))], E, id="late, unknown"
+    ),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), late(greeted(D), discovered(E)))], D, id="late, but it worked"
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (shake(), late(refused(-32601), discovered(C)))],
+        "refused",
+        id="late, legacy",
+    ),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (shake(), late(refused(-32601), ODD))], "refused", id="late, no discovery"
+    ),
+    # A client of the stateless era alone probes too, to fail with a reason
+    pytest.param(MODERN, [(probe(), discovered(E))], E, id="modern: modern server"),
+    pytest.param(
+        MODERN, [(probe(), refused(-32601))], "does not speak 2026-07-28: it answered", id="modern: error"
+    ),
+    pytest.param(
+        MODERN, [(probe(), SILENCE)], "did not answer server/discover. Allow an older", id="modern: silence"
+    ),
+    pytest.param(MODERN, [(probe(), ODD)], "its answer to server/discover is none", id="modern: odd"),
+    pytest.param(
+        MODERN, [(probe(), discovered(D))], "the server speaks 2025-11-25, we speak 2026", id="modern: legacy"
+    ),
+    pytest.param(
+        MODERN, [(probe(), refused(-32022, D))], "speaks 2025-11-25, we speak 2026", id="modern: -32022"
+    ),
+    # A client without it shakes hands at once
+    pytest.param(LEGACY, [(shake(), greeted(D))], D, id="legacy: newest"),
+    *(pytest.param(LEGACY, [(shake(), greeted(v))], v, id=f"legacy: {v}") for v in STATEFUL),
+    pytest.param(LEGACY, [(shake(), refused(-32022, E))], "refused initialize", id="legacy: a modern server"),
+    pytest.param(
+        LEGACY, [(shake(), refused(-32601))], "refused initialize: no (-32601)", id="legacy: refused"
+    ),
+    pytest.param(client_config(B), [(shake(B), greeted(A))], "with revision 2024-11-05", id="one: another"),
+]
+
+
+def run(config: Config, script: list[tuple[Ask, Reply]], verdict: Peer | None = None) -> Peer:
+    flow = opening(config, verdict)
+    reply: Reply | None = None
+    try:
+        for ask, answer in script:
+            assert (flow.send(reply) if reply is not None else next(flow)) == ask
+            reply = answer
+        asked = flow.send(reply) if reply is not None else next(flow)
+    except StopIteration as stop:
+        peer = stop.value
+        assert isinstance(peer, Peer)
+        return peer
+    raise AssertionError(f"one question more: {asked}")
+
+
+@pytest.mark.requirement(
+    "PROBE-1", "PROBE-2", "PROBE-3", "PROBE-4", "PROBE-10", "ERR-11", "LIFE-2", "LIFE-5", "LIFE-24"
+)
+@pytest.mark.requirement("VER-17", "VER-18", "VER-19", "RPC-31")
+@pytest.mark.parametrize(("config", "script", "outcome"), OPENINGS)
+def test_openings(config: Config, script: list[tuple[Ask, Reply]], outcome: str) -> None:
+    if outcome in DIALECTS:
+        assert run(config, script).dialect is DIALECTS[outcome]
+    else:
+        with pytest.raises(ConnectFailed) as caught:
+            run(config, script)
+        assert outcome in str(caught.value)
+
+
+# What HTTP adds: a status. The same words, of which some say nothing about revisions.
+HTTP: list[Any] = [
+    pytest.param(refused(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"),
+    pytest.param(refused(-32601, status=200), None, id="200 with -32601 is legacy"),
+    pytest.param(refused(-32600, status=400), None, id="400"),
+    pytest.param(Reply(status=400), None, id="400, empty"),
+    pytest.param(Reply(status=404), None, id="404, empty"),
+    pytest.param(Reply(status=405), None, id="405, empty"),
+    *(pytest.param(Reply(status=s), f"(HTTP status {s})", id=f"{s}") for s in (0, 401, 403, 429, 500, 503)),
+    pytest.param(
+        refused(-32603, status=500), "refused server/discover: no (-32603) (HTTP status 500)", id="500, body"
+    ),
+]
+
+
+@pytest.mark.parametrize(("reply", "words"), HTTP)
+def test_statuses(reply: Reply, words: str | None) -> None:
+    if words is None:
+        assert run(DUAL, [(probe(), reply), (shake(), greeted(D))]).dialect is DIALECTS[D]
+    else:
+        with pytest.raises(ConnectFailed) as caught:
+            run(DUAL, [(probe(), reply)])
+        assert words in str(caught.value)
+
+
+def test_a_status_of_the_handshake() -> None:
+    with pytest.raises(ConnectFailed, match=r"did not answer initialize \(HTTP status 503\)"):
+        run(LEGACY, [(shake(), Reply(status=503))])
+
+
+@pytest.mark.requirement("VER-16")
+@pytest.mark.parametrize(
+    ("verdict", "script", "outcome"),
+    [(E, [], E), (D, [(shake(D), greeted(D))], D), (A, [(shake(A), greeted(A))], A)],
+)
+def test_what_is_known_from_last_time_saves_the_probe(verdict: str, script: Any, outcome: str) -> None:
+    peer = Peer(DIALECTS[verdict], t.ServerCapabilities())
+    assert run(DUAL, script, peer).dialect.version == outcome
+
+
+def test_a_verdict_can_be_wrong() -> None:
+    verdict = Peer(DIALECTS[A], t.ServerCapabilities())
+    script = [(shake(A), refused(-32022, E)), (probe(), discovered(E))]
+    assert run(DUAL, script, verdict).dialect is DIALECTS[E]
+
+
+@pytest.mark.requirement("VER-2")
+def test_another_stateless_revision_is_tried_once() -> None:
+    """There is only one yet, so the next is made up."""
+    older = Dialect(B, stateful=False, result_type="complete")
+    config = client_config()
+    config.dialects = (DIALECTS[E], older, DIALECTS[A])
+    again = Ask("server/discover", older, 5.0)
+    found = run(config, [(probe(), refused(-32022, B)), (again, discovered(B))])
+    assert found.dialect is older
+    with pytest.raises(ConnectFailed, match="lists 2025-03-26 but refuses it"):
+        run(config, [(probe(), refused(-32022, B)), (again, refused(-32022, B))])
+
+
+SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())
+
+
+@pytest.mark.requirement("META-4", "META-11")
+@pytest.mark.parametrize(
+    ("info", "known"),
+    [
+        ({"name": "s", "version": "1", "title": "S"}, t.Implementation("s", "1", "S")),
+        ({"name": "s"}, t.Implementation("s", "")),
+        ({"name": 1}, None),
+        ({}, None),
+        ("s", None),
+        (None, None),
+    ],
+)
+def test_who_a_discovered_server_is(info: Any, known: t.Implementation | None) -> None:
+    reply = discovered(E, _meta={META_SERVER: info}, instructions="be kind")
+    assert run(DUAL, [(probe(), reply)]) == Peer(DIALECTS[E], SERVER_CAPABILITIES, known, None, "be kind")
+
+
+def test_a_server_may_be_nobody() -> None:
+    assert run(DUAL, [(probe(), discovered(E))]) == Peer(DIALECTS[E], SERVER_CAPABILITIES)
+
+
+@pytest.mark.requirement("LIFE-3")
+def test_who_a_greeting_server_is() -> None:
+    found = run(LEGACY, [(shake(), greeted(C, instructions="be kind"))])
+    assert found == Peer(DIALECTS[C], SERVER_CAPABILITIES, t.Implementation("s", "1"), None, "be kind")
+
+
+@pytest.mark.requirement("LIFE-1", "LIFE-2")
+def test_the_questions() -> None:
+    assert question(probe(), DUAL) == t.DiscoverParams()
+    for version in STATEFUL:
+        assert question(shake(version), DUAL) == t.InitializeParams(
+            protocol_version=version, capabilities=CLIENT_OFFERS, client_info=CLIENT_INFO
+        )
+
+
+@pytest.mark.requirement("LIFE-6")
+def test_an_error_keeps_its_cause() -> None:
+    with pytest.raises(ConnectFailed) as caught:
+        run(LEGACY, [(shake(), refused(-32602, C, B))])
+    cause = caught.value.__cause__
+    assert isinstance(cause, PeerError)
+    assert cause.data == {"supported": [C, B], "requested": E}

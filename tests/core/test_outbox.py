@@ -1,0 +1,67 @@
+"""The queue of what is to be sent: in order, on one line each, and counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core import Kind, Outgoing
+from mcp_core._outbox import Outbox
+
+
+def box(*messages: Outgoing) -> Outbox:
+    outbox = Outbox()
+    for message in messages:
+        outbox.put(message)
+    return outbox
+
+
+def test_an_empty_one() -> None:
+    outbox = box()
+    assert outbox.queued == 0
+    assert outbox.take() == []
+    assert outbox.take_lines() == b""
+
+
+def test_messages_come_out_in_order_and_once() -> None:
+    first, second = Outgoing(b"{}", Kind.REQUEST, 1, None, "m"), Outgoing(b"[]", Kind.ANSWER, "x")
+    outbox = box(first, second)
+    assert outbox.queued == 4
+    assert outbox.take() == [first, second]
+    assert outbox.queued == 0
+    assert outbox.take() == []
+
+
+@pytest.mark.requirement("STDIO-1")
+def test_messages_as_lines() -> None:
+    outbox = box(
+        Outgoing(b'{"a":1}', Kind.NOTIFICATION),
+        Outgoing(b'{\n "b": "c\\n"\n}', Kind.ANSWER, 1),
+        Outgoing(b"{}", Kind.CANCEL),
+    )
+    assert outbox.queued == len(b'{"a":1}{"b":"c\\n"}{}')
+    assert outbox.take_lines() == b'{"a":1}\n{"b":"c\\n"}\n{}\n'
+    assert outbox.take_lines() == b""
+
+
+@pytest.mark.parametrize(
+    ("message", "peers_request"),
+    [
+        (Outgoing(b"", Kind.ANSWER, 1), 1),
+        (Outgoing(b"", Kind.ANSWER, "1"), "1"),
+        (Outgoing(b"", Kind.NOTIFICATION, None, 1), 1),
+        (Outgoing(b"", Kind.NOTIFICATION), None),
+        # Our own request 7, made for the peer's request 1 or for none.
+        (Outgoing(b"", Kind.REQUEST, 7, 1), 1),
+        (Outgoing(b"", Kind.REQUEST, 7), None),
+        (Outgoing(b"", Kind.CANCEL, 7, "1"), "1"),
+        (Outgoing(b"", Kind.CANCEL, 7), None),
+    ],
+)
+def test_whose_stream_a_message_belongs_to(message: Outgoing, peers_request: int | str | None) -> None:
+    assert message.peers_request == peers_request
+    message.data = b"12345"
+    outbox = box(message)
+    assert outbox.queued == 5
+    for id in (1, "1", 7):
+        same = id == peers_request
+        assert outbox.queued_for(id) == (5 if same else 0)

@@ -1,0 +1,55 @@
+"""What a connection answers by itself, as functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import DIALECTS, Peer
+from mcp_core import types as t
+from mcp_core._replies import REPLIES
+from tests.core.helpers import CLIENT_INFO, SERVER_INFO, SERVER_OFFERS, STATEFUL, A, D, E, server_config
+
+PEER = Peer(DIALECTS[D], t.ClientCapabilities(), CLIENT_INFO)
+CONFIG = server_config(instructions="be kind")
+DISCOVERED = t.DiscoverResult(
+    supported_versions=[E, *reversed(STATEFUL)], capabilities=SERVER_OFFERS, instructions="be kind"
+)
+
+
+def initialized(version: str) -> t.InitializeResult:
+    return t.InitializeResult(
+        protocol_version=version, capabilities=SERVER_OFFERS, server_info=SERVER_INFO, instructions="be kind"
+    )
+
+
+@pytest.mark.requirement("LIFE-3", "VER-3", "VER-5", "PING-1", "RPC-34")
+@pytest.mark.parametrize(
+    ("method", "params", "peer", "result", "remembered"),
+    [
+        ("initialize", None, PEER, initialized(D), PEER),
+        (
+            "initialize",
+            None,
+            Peer(DIALECTS[A], t.ClientCapabilities()),
+            initialized(A),
+            Peer(DIALECTS[A], t.ClientCapabilities()),
+        ),
+        ("ping", None, PEER, t.EmptyResult(), None),
+        ("server/discover", None, PEER, DISCOVERED, None),
+        (
+            "logging/setLevel",
+            t.SetLevelParams(level="error"),
+            PEER,
+            t.EmptyResult(),
+            Peer(DIALECTS[D], t.ClientCapabilities(), CLIENT_INFO, "error"),
+        ),
+    ],
+)
+def test_a_reply(method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None) -> None:
+    assert REPLIES[method](CONFIG, params, peer) == (result, remembered)
+
+
+def test_there_are_no_others() -> None:
+    assert set(REPLIES) == {"initialize", "ping", "server/discover", "logging/setLevel"}

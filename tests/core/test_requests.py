@@ -1,0 +1,159 @@
+"""The table of the peer's requests: places, the lane of those who wait, and when the peer has to wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import DIALECTS, Limits, Peer, RequestReceived
+from mcp_core import types as t
+from mcp_core._methods import METHODS
+from mcp_core._requests import Request, Requests
+from mcp_core._state import Life
+from tests.core.helpers import D
+
+PEER = Peer(DIALECTS[D], t.ClientCapabilities())
+ROW = METHODS[0]
+
+
+def table(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
+    return Requests(Limits(in_flight=in_flight, waiting=waiting, pause=pause))
+
+
+def add(requests: Requests, *ids: Any) -> list[bool | None]:
+    return [requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), Request(PEER)) for id in ids]
+
+
+def waiting_ids(requests: Requests) -> list[Any]:
+    found = []
+    while (event := requests.next_waiting()) is not None:
+        found.append(event.id)
+    return found
+
+
+def test_places_then_the_lane_then_none() -> None:
+    requests = table()
+    assert not requests.waiting
+    assert add(requests, 1, 2, 3, 4, 5) == [True, True, False, False, None]
+    assert (len(requests), requests.in_flight, requests.waiting) == (4, 2, True)
+    assert [id in requests for id in (1, 4, 5, "1")] == [True, True, False, False]
+    assert requests.next_waiting() is None
+    requests.end(1)
+    assert waiting_ids(requests) == [3]
+    requests.end(2)
+    requests.end(3)
+    assert waiting_ids(requests) == [4]
+    requests.end(4)
+    assert (len(requests), requests.in_flight, requests.waiting) == (0, 0, False)
+
+
+def test_nobody_overtakes_the_lane() -> None:
+    requests = table(in_flight=1)
+    assert add(requests, 1, 2) == [True, False]
+    requests.end(1)
+    assert add(requests, 3) == [False]
+    assert requests.next_waiting() is not None
+    requests.end(2)
+    assert waiting_ids(requests) == [3]
+
+
+@pytest.mark.requirement("RPC-6")
+def test_ids_have_a_type() -> None:
+    requests = table()
+    assert add(requests, 1, "1") == [True, True]
+    request = requests.get("1")
+    assert requests.cancel("1") is True
+    assert request is not None
+    assert request.life is Life.CANCELLED
+    other = requests.get(1)
+    assert other is not None
+    assert other.life is Life.OPEN
+    assert requests.get(2) is None
+
+
+@pytest.mark.requirement("CXL-8")
+def test_cancelling() -> None:
+    requests = table()
+    add(requests, 1, 2, 3, "3")
+    assert requests.cancel(1) is True
+    assert requests.cancel(1) is None  # twice
+    assert requests.cancel(9) is None  # unknown
+    assert (len(requests), requests.in_flight) == (4, 2)  # its handler still runs
+    assert requests.cancel("3") is False  # it only waited, and is gone at once
+    assert 3 in requests
+    assert "3" not in requests
+    assert requests.cancel("3") is None
+    requests.end(1)
+    assert requests.cancel(1) is None  # over
+    assert waiting_ids(requests) == [3]
+
+
+def test_the_end_of_all() -> None:
+    requests = table(in_flight=3)
+    add(requests, 1, 2, 3, 4)
+    requests.cancel(2)
+    assert requests.end_all() == [1, 3]
+    assert (len(requests), requests.waiting) == (3, False)
+    assert requests.end_all() == []
+    requests.end(1)
+    assert 1 not in requests
+
+
+def test_a_full_lane_makes_the_peer_wait() -> None:
+    requests = table()
+    add(requests, 1, 2, 3)
+    assert not requests.must_pause(0.0, calling=False)
+    assert requests.escape is None
+    add(requests, 4)
+    assert not requests.must_pause(1.0, calling=True)  # what we wait for may be behind it
+    assert requests.escape is None
+    assert requests.must_pause(2.0, calling=False)
+    assert requests.must_pause(3.0, calling=False)
+    assert requests.escape == 7.0
+
+
+def test_the_wait_ends_when_a_place_is_free() -> None:
+    requests = table()
+    add(requests, 1, 2, 3, 4)
+    assert requests.must_pause(2.0, calling=False)
+    requests.end(1)
+    assert waiting_ids(requests) == [3]
+    assert not requests.must_pause(4.0, calling=False)
+    assert requests.escape is None
+    add(requests, 5)
+    assert requests.must_pause(6.0, calling=False)
+    assert requests.escape == 11.0  # counted anew
+
+
+def test_the_wait_has_an_end() -> None:
+    requests = table()
+    add(requests, 1, 2, 3, 4)
+    requests.escape_if_due(100.0)
+    assert requests.must_pause(2.0, calling=False)
+    requests.escape_if_due(6.9)
+    assert requests.must_pause(6.9, calling=False)
+    requests.escape_if_due(7.0)
+    assert requests.escape is None
+    assert not requests.must_pause(7.0, calling=False)
+    assert add(requests, 5) == [None]
+    # It goes on until there is room again, by whatever way.
+    assert requests.cancel(4) is False
+    assert not requests.must_pause(8.0, calling=False)
+    assert add(requests, 6) == [False]
+    assert requests.must_pause(9.0, calling=False)
+    assert requests.escape == 14.0
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_without_a_lane(in_flight: int) -> None:
+    requests = table(in_flight=in_flight, waiting=0)
+    assert not requests.must_pause(0.0, calling=False)  # nothing runs, nobody has to wait
+    assert add(requests, *range(in_flight)) == [True] * in_flight
+    assert requests.must_pause(1.0, calling=False)
+    assert add(requests, "x") == [None]
+    requests.end(0)
+    assert not requests.must_pause(2.0, calling=False)
+    assert add(requests, "x") == [True]
+    assert requests.must_pause(3.0, calling=False)
+    assert requests.escape == 8.0

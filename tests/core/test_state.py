@@ -1,0 +1,90 @@
+"""The two tables, cell by cell, and what they promise in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core import LocalProtocolError, State
+from mcp_core._methods import Step
+from mcp_core._state import LIFECYCLE, REQUEST, Act, Life, after, next_state
+
+# Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a violation.
+CONNECTION = """
+NEW      OPENING -      NEW     -       NEW     CLOSED
+OPENING  -       READY  OPENING OPENING OPENING CLOSED
+READY    -       -      READY   READY   READY   CLOSED
+CLOSING  -       -      CLOSING -       -       CLOSED
+CLOSED   -       -      -       -       -       -
+"""
+CELLS = [
+    (State[state], step, None if cell == "-" else State[cell])
+    for state, *cells in map(str.split, CONNECTION.strip().splitlines())
+    for step, cell in zip(Step, cells, strict=True)
+]
+
+
+@pytest.mark.parametrize(("state", "step", "then"), CELLS)
+def test_the_connection(state: State, step: Step, then: State | None) -> None:
+    if then is None:
+        with pytest.raises(LocalProtocolError):
+            next_state(state, step)
+    else:
+        assert next_state(state, step) is then
+
+
+def test_the_connection_has_no_other_cells() -> None:
+    assert len(CELLS) == len(State) * len(Step)
+    assert set(LIFECYCLE) == set(State)
+
+
+@pytest.mark.requirement("LIFE-10", "LIFE-12")
+@pytest.mark.parametrize(
+    ("state", "step", "words"),
+    [
+        (State.NEW, Step.WORK, "send initialize first"),
+        (State.NEW, Step.INITIALIZED, "initialized before initialize"),
+        (State.OPENING, Step.INITIALIZE, "initialize was already sent"),
+        (State.READY, Step.INITIALIZE, "already initialized"),
+        (State.READY, Step.INITIALIZED, "already initialized"),
+        (State.CLOSED, Step.WORK, "the connection is closed"),
+        (State.CLOSED, Step.PING, "ping is not possible when CLOSED"),
+    ],
+)
+def test_a_violation_is_explained(state: State, step: Step, words: str) -> None:
+    with pytest.raises(LocalProtocolError, match=words):
+        next_state(state, step)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state not in (State.CLOSING, State.CLOSED)])
+def test_a_stateless_request_moves_nothing(state: State) -> None:
+    assert next_state(state, Step.STATELESS) is state
+
+
+# Rows are lives; columns are NOTE ACKNOWLEDGE CHANGE ANSWER CANCEL.
+REQUESTS = """
+OPEN       OPEN STREAMING -         DONE      CANCELLED
+STREAMING  -    -         STREAMING DONE      CANCELLED
+CANCELLED  -    -         -         CANCELLED -
+DONE       -    -         -         -         -
+"""
+REQUEST_CELLS = [
+    (Life[life], act, None if cell == "-" else Life[cell])
+    for life, *cells in map(str.split, REQUESTS.strip().splitlines())
+    for act, cell in zip(Act, cells, strict=True)
+]
+
+
+@pytest.mark.parametrize(("life", "act", "then"), REQUEST_CELLS)
+def test_the_request(life: Life, act: Act, then: Life | None) -> None:
+    assert after(life, act) is then
+
+
+def test_the_request_has_no_other_cells() -> None:
+    assert len(REQUEST_CELLS) == len(Life) * len(Act)
+    assert set(REQUEST) == set(Life)
+
+
+@pytest.mark.requirement("PROG-5")
+@pytest.mark.parametrize("life", [Life.CANCELLED, Life.DONE])
+def test_nothing_is_told_of_a_request_that_is_over(life: Life) -> None:
+    assert after(life, Act.NOTE) is after(life, Act.CHANGE) is after(life, Act.CANCEL) is None

@@ -1,0 +1,505 @@
+"""Two machines back to back: what one side says is what the other side hears, in every revision and both directions.
+
+The wire between them loses nothing but lets a test decide when a message goes over. So the races of the specification are
+written down as they happen: both sides speak, and only then are the messages delivered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET, Raw
+
+from mcp_core import (
+    DIALECTS,
+    ConnectionClosed,
+    ConnectionLost,
+    ErrorReceived,
+    InputRequested,
+    Limits,
+    LocalProtocolError,
+    Method,
+    PeerError,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    C,
+    ConnectionPair,
+    D,
+    E,
+    Talk,
+    assert_closed,
+    cancelled,
+    client_config,
+    kinds,
+    opened,
+    ping,
+    received,
+    request,
+    server_config,
+)
+
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
+LIST_ROOTS = t.ListRootsParams()
+TEXT = t.TextContent("hi")
+
+
+@pytest.fixture(params=VERSIONS)
+def pair(request: pytest.FixtureRequest) -> ConnectionPair:
+    """Two sides that speak one revision, in conversation."""
+    return ConnectionPair(request.param).open()
+
+
+@pytest.fixture(params=STATEFUL)
+def session(request: pytest.FixtureRequest) -> ConnectionPair:
+    """The same in the revisions where either side may ask."""
+    return ConnectionPair(request.param).open()
+
+
+# -- Asking and answering ---------------------------------------------------------------------------------------------------
+
+# method, params, result; what a client asks in every revision
+ASKED: list[Any] = [
+    ("tools/list", None, t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})])),
+    ("tools/list", t.PaginatedParams(cursor="c"), t.ListToolsResult(tools=[], next_cursor="d")),
+    ("tools/call", CALL, t.CallToolResult(content=[TEXT])),
+    ("tools/call", CALL, t.CallToolResult(content=[TEXT], is_error=True)),
+    ("resources/list", None, t.ListResourcesResult(resources=[t.Resource(uri="x:y", name="n")])),
+    ("resources/templates/list", None, t.ListResourceTemplatesResult(resource_templates=[])),
+    (
+        "resources/read",
+        t.ReadResourceParams(uri="x:y"),
+        t.ReadResourceResult(contents=[t.ResourceContents(uri="x:y", text="z")]),
+    ),
+    ("prompts/list", None, t.ListPromptsResult(prompts=[])),
+    (
+        "prompts/get",
+        t.GetPromptParams(name="p", arguments={"a": "b"}),
+        t.GetPromptResult(messages=[t.PromptMessage("user", TEXT)]),
+    ),
+    (
+        "completion/complete",
+        t.CompleteParams(ref=t.PromptReference("p"), argument=t.CompletionArgument("a", "b")),
+        t.CompleteResult(completion=t.Completion(values=["bc"])),
+    ),
+]
+# What a server asks of a client, and since when.
+ASKED_BACK: list[Any] = [
+    (A, "ping", None, t.EmptyResult()),
+    (A, "roots/list", LIST_ROOTS, t.ListRootsResult(roots=[t.Root("file:///x", "x")])),
+    (
+        A,
+        "sampling/createMessage",
+        t.CreateMessageParams(messages=[t.SamplingMessage("user", TEXT)], max_tokens=9),
+        t.CreateMessageResult(role="assistant", content=TEXT, model="m"),
+    ),
+    (
+        C,
+        "elicitation/create",
+        t.ElicitParams(message="m", requested_schema={"type": "object", "properties": {}}),
+        t.ElicitResult(action="accept", content={"a": 1}),
+    ),
+]
+
+
+def plain(result: Any) -> Any:
+    """A result without what the revision adds to it."""
+    changes: dict[str, Any] = {"meta": None, "result_type": None}
+    if isinstance(result, t.CacheableResult):
+        changes |= {"ttl_ms": None, "cache_scope": None}
+    for name, value in changes.items():
+        setattr(result, name, value)
+    return result
+
+
+@pytest.mark.requirement("RPC-2", "RPC-7", "META-6", "META-10", "RPC-30", "CUST-1", "CUST-3")
+@pytest.mark.parametrize(("method", "params", "answer"), ASKED)
+def test_the_client_asks(pair: ConnectionPair, method: str, params: Any, answer: Any) -> None:
+    asked = pair.request(method, params)
+    assert asked.peer.dialect is pair.client.peer.dialect  # type: ignore[union-attr]
+    assert plain(pair.result(asked, answer)) == plain(answer)
+    assert pair.silent()
+
+
+@pytest.mark.requirement("RPC-6", "RPC-7")
+@pytest.mark.parametrize(("since", "method", "params", "answer"), ASKED_BACK)
+def test_the_server_asks(session: ConnectionPair, since: str, method: str, params: Any, answer: Any) -> None:
+    version, _ = session.versions
+    if version in VERSIONS[: VERSIONS.index(since)]:
+        with pytest.raises(LocalProtocolError, match="not something that a server sends"):
+            session.server.send_request(method, params)
+    elif method == "ping":
+        session.server.send_request(method, params, token="t")
+        assert session.move(SERVER) == []
+        assert received(session.move(CLIENT), ResultReceived).result == answer
+    else:
+        asked = session.request(method, params, by=SERVER)
+        assert asked.id == 1
+        assert session.result(asked, answer, by=CLIENT) == answer
+    assert session.silent()
+
+
+@pytest.mark.requirement("RPC-28", "STDIO-7", "CUST-3")
+@pytest.mark.parametrize(("since", "method", "params", "answer"), ASKED_BACK)
+def test_no_server_asks_in_the_stateless_era(since: str, method: str, params: Any, answer: Any) -> None:
+    pair = ConnectionPair(E).open()
+    asked = pair.request("tools/call", CALL)
+    with pytest.raises(LocalProtocolError, match="sends no requests"):
+        pair.server.send_request(method, params, related=asked.id)
+    assert pair.silent()
+
+
+@pytest.mark.requirement("RPC-27", "RPC-28", "RPC-29", "STDIO-8")
+def test_one_that_does_is_not_answered() -> None:
+    talk = opened(CLIENT, E)
+    (rejected,) = talk.hears(request(1, "roots/list"))
+    assert "does not send requests in revision 2026-07-28" in str(rejected)
+    assert kinds(talk.hears(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}')) == ["MessageRejected"] * 2
+    assert talk.says() == []
+
+
+def test_an_answer_is_an_error(pair: ConnectionPair) -> None:
+    asked = pair.request("tools/call", CALL, token="t")
+    failed = pair.error(asked, -32602, "no such tool")
+    assert isinstance(failed.error, PeerError)
+    assert (failed.error.code, failed.error.data, failed.token) == (-32602, UNSET, "t")
+
+
+def test_both_ask_at_the_same_time(session: ConnectionPair) -> None:
+    """Each side counts its own ids, so the same number goes both ways."""
+    for _ in range(3):
+        session.server.send_request("roots/list", token="server")
+        session.client.send_request("tools/list", token="client")
+    found = session.settle()
+    (at_client, at_server) = (
+        [e.id for e in found[role] if isinstance(e, RequestReceived)] for role in (CLIENT, SERVER)
+    )
+    assert at_client == [1, 2, 3]
+    assert at_server == [2, 3, 4]  # 1 was the handshake
+    for id in at_client:
+        session.client.send_result(id, t.ListRootsResult(roots=[]))
+    for id in reversed(at_server):
+        session.server.send_result(id, t.ListToolsResult(tools=[]))
+    found = session.settle()
+    assert [(e.id, e.token) for e in found[CLIENT] if isinstance(e, ResultReceived)] == [
+        (i, "client") for i in (4, 3, 2)
+    ]
+    assert [(e.id, e.token) for e in found[SERVER] if isinstance(e, ResultReceived)] == [
+        (i, "server") for i in (1, 2, 3)
+    ]
+
+
+def test_a_request_within_a_request(session: ConnectionPair) -> None:
+    outer = session.request("tools/call", CALL, token="outer")
+    inner = session.request("roots/list", LIST_ROOTS, by=SERVER, token="inner", related=outer.id)
+    assert session.result(inner, t.ListRootsResult(roots=[]), by=CLIENT) == t.ListRootsResult(roots=[])
+    session.result(outer, t.CallToolResult(content=[]))
+    assert session.silent()
+
+
+# method, params; what either side may tell
+TOLD: list[Any] = [
+    (SERVER, "notifications/message", t.LoggingMessageParams(level="info", data={"a": None})),
+    (SERVER, "notifications/tools/list_changed", None),
+    (SERVER, "notifications/prompts/list_changed", None),
+    (SERVER, "notifications/resources/list_changed", None),
+    (SERVER, "notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y")),
+]
+
+
+@pytest.mark.requirement("RPC-13")
+@pytest.mark.parametrize(("by", "method", "params"), TOLD)
+def test_telling(pair: ConnectionPair, by: Role, method: str, params: Any) -> None:
+    # Where nobody shakes hands, there is nobody to tell anything but those who have asked.
+    related = None if pair[by].peer is not None else pair.request("tools/call", CALL).id
+    event = pair.notify(method, params, by=by, related=related)
+    assert event.peer is pair[by.other].peer
+    assert "id" not in pair.spoken[-1][1]
+    assert pair.silent()
+
+
+def test_telling_the_server(session: ConnectionPair) -> None:
+    session.notify("notifications/roots/list_changed", by=CLIENT)
+
+
+@pytest.mark.requirement("RPC-32")
+@pytest.mark.parametrize("state", ["s", None])
+def test_the_server_wants_to_know_more(state: str | None) -> None:
+    pair = ConnectionPair(E).open()
+    asked = pair.request("tools/call", CALL, token="t")
+    questions: dict[str, Any] = {"r": t.ListRootsRequest()}
+    pair.server.send_result(
+        asked.id,
+        t.InputRequiredResult(result_type="input_required", input_requests=questions, request_state=state),
+    )
+    event = received(pair.move(SERVER), InputRequested)
+    assert (event.id, event.requests, event.state, event.token) == (asked.id, questions, state, "t")
+    # The request is over. The next one is another, with the answers.
+    again = t.CallToolParams(name="t", input_responses={"r": Raw(b'{"roots":[]}')}, request_state=state)
+    retry = pair.request("tools/call", again, token="t")
+    assert retry.id != asked.id
+    pair.result(retry, t.CallToolResult(content=[]))
+
+
+# -- Custom methods -----------------------------------------------------------------------------------------------------------
+
+
+class AddParams(t.RequestParams, kw_only=True):
+    a: int
+    b: int
+
+
+class AddResult(t.Result, kw_only=True):
+    sum: int
+
+
+ADD = Method("acme/add", None, AddParams, AddResult)
+NEWS = Method("notifications/acme/news", None, t.NotificationParams)
+
+
+@pytest.mark.requirement("VER-13")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_method_of_ones_own(version: str) -> None:
+    pair = ConnectionPair(
+        client=client_config(version, methods=[ADD, NEWS]), server=server_config(version, methods=[ADD, NEWS])
+    ).open()
+    for by in Role if DIALECTS[version].stateful else [CLIENT]:
+        asked = pair.request("acme/add", AddParams(a=1, b=2), by=by, progress=True)
+        assert asked.method is ADD
+        pair.progress(asked, 1, by=by.other)
+        pair.notify("notifications/acme/news", by=by.other, related=asked.id)
+        assert pair.result(asked, AddResult(sum=3), by=by.other).sum == 3
+
+
+@pytest.mark.requirement("VER-13", "RPC-18")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("method", ["acme/add", "resources/search"])
+def test_a_method_that_the_other_side_does_not_know(version: str, method: str) -> None:
+    pair = ConnectionPair(version).open()
+    id = pair.client.send_request(method, {"a": 1}, token="t")
+    assert kinds(pair.move(CLIENT)) == ["MessageRejected"]
+    failed = received(pair.move(SERVER), ErrorReceived)
+    assert isinstance(failed.error, PeerError)
+    assert (failed.id, failed.error.code) == (id, -32601)
+    pair.client.send_notification("notifications/acme/news", {"a": 1})
+    assert pair.move(CLIENT) == []  # who does not know a notification ignores it
+    assert pair.silent()
+
+
+def test_an_answer_nobody_has_a_type_for() -> None:
+    pair = ConnectionPair(client=client_config(D), server=server_config(D, methods=[ADD])).open()
+    asked = pair.request("acme/add", {"a": 1, "b": 2})
+    assert pair.result(asked, AddResult(sum=3)) == {"sum": 3}
+
+
+# -- Progress -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("PROG-1", "PROG-2", "PROG-4", "PROG-5", "PROG-11")
+def test_progress(pair: ConnectionPair) -> None:
+    asked = pair.request("tools/call", CALL, token="t", progress=True)
+    other = pair.request("tools/call", CALL, token="u", progress=True)
+    told = [pair.progress(asked, 0.5), pair.progress(other, 1, 2), pair.progress(asked, 1, 2, "half")]
+    assert [(event.token, event.total) for event in told] == [("t", None), ("u", 2), ("t", 2)]
+    assert told[2].message == (None if pair.versions[0] == A else "half")
+    pair.result(asked, t.CallToolResult(content=[]))
+    assert not pair.server.send_progress(asked.id, 2)
+    pair.progress(other, 2)
+    assert pair.silent()
+
+
+def test_progress_of_what_a_client_does(session: ConnectionPair) -> None:
+    asked = session.request("roots/list", LIST_ROOTS, by=SERVER, token="t", progress=True)
+    assert session.progress(asked, 1, by=CLIENT).token == "t"
+
+
+@pytest.mark.requirement("PROG-13", "PROG-5")
+def test_progress_that_crosses_the_answer(pair: ConnectionPair) -> None:
+    asked = pair.request("tools/call", CALL, progress=True)
+    pair.server.send_progress(asked.id, 1)
+    pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+    progress, answer = pair.take(SERVER)
+    assert kinds(pair.deliver([answer, progress], by=SERVER)) == ["ResultReceived"]
+    assert pair.silent()
+
+
+# -- Cancellation ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("CXL-1", "CXL-6", "CXL-7")
+@pytest.mark.parametrize("reason", [None, "enough"])
+def test_cancelling(pair: ConnectionPair, reason: str | None) -> None:
+    asked = pair.request("tools/call", CALL, token="t", progress=True)
+    pair.cancel(asked, reason)
+    assert not pair.server.send_progress(asked.id, 1)
+    assert not pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+    assert pair.silent()
+
+
+def test_a_server_cancels_too(session: ConnectionPair) -> None:
+    asked = session.request("roots/list", LIST_ROOTS, by=SERVER)
+    session.cancel(asked, by=SERVER)
+    assert not session.client.send_result(asked.id, t.ListRootsResult(roots=[]))
+    assert session.silent()
+
+
+@pytest.mark.requirement("CXL-9", "CXL-10")
+def test_the_cancellation_crosses_the_answer(pair: ConnectionPair) -> None:
+    asked = pair.request("tools/call", CALL, progress=True)
+    pair.server.send_progress(asked.id, 1)
+    pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+    pair.client.send_cancel(asked.id)
+    assert pair.move(SERVER) == []  # nobody waits for it any more
+    assert pair.move(CLIENT) == []  # there is nothing to stop any more
+    assert pair.silent()
+
+
+@pytest.mark.requirement("CXL-8", "CXL-10")
+def test_what_is_finished_is_not_cancelled(pair: ConnectionPair) -> None:
+    asked = pair.request("tools/call", CALL)
+    pair.result(asked, t.CallToolResult(content=[]))
+    pair.client.send_cancel(asked.id)
+    assert pair.silent()
+    assert pair.deliver([cancelled(asked.id)], by=CLIENT) == []
+
+
+@pytest.mark.requirement("CXL-8")
+def test_cancelled_twice(pair: ConnectionPair) -> None:
+    asked = pair.request("tools/call", CALL)
+    pair.cancel(asked)
+    pair.client.send_cancel(asked.id)
+    assert pair.silent()
+    assert pair.deliver([cancelled(asked.id)], by=CLIENT) == []
+
+
+@pytest.mark.requirement("CXL-10")
+def test_cancelled_before_it_was_sent(pair: ConnectionPair) -> None:
+    """Both messages arrive in one read."""
+    id = pair.client.send_request("tools/call", CALL)
+    pair.client.send_cancel(id)
+    assert kinds(pair.move(CLIENT)) == ["RequestReceived", "RequestCancelled"]
+    assert not pair.server.send_error(id, t.ErrorData(code=1, message="m"))
+
+
+@pytest.mark.requirement("CXL-8")
+def test_the_cancellation_overtakes_its_request(pair: ConnectionPair) -> None:
+    """It cannot on a pipe. Over HTTP it can, and then the request runs."""
+    id = pair.client.send_request("tools/call", CALL)
+    pair.client.send_cancel(id)
+    asked, gone = pair.take(CLIENT)
+    assert kinds(pair.deliver([gone, asked], by=CLIENT)) == ["RequestReceived"]
+    assert pair.server.send_result(id, t.CallToolResult(content=[]))
+    assert pair.move(SERVER) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_cancelled_in_the_lane(version: str) -> None:
+    pair = ConnectionPair(
+        client=client_config(), server=server_config(version, limits=Limits(in_flight=1))
+    ).open()
+    first = pair.request("tools/call", CALL)
+    waiting = pair.client.send_request("tools/call", CALL)
+    last = pair.client.send_request("tools/call", CALL)
+    pair.client.send_cancel(waiting)
+    assert pair.move(CLIENT) == []
+    pair.server.send_result(first.id, t.CallToolResult(content=[]))
+    assert received(pair.settle()[SERVER], RequestReceived).id == last
+
+
+@pytest.mark.requirement("CXL-18")
+def test_nested_requests_go_with_their_parent(session: ConnectionPair) -> None:
+    outer = session.request("tools/call", CALL, token="outer")
+    inner = session.request("roots/list", LIST_ROOTS, by=SERVER, token="inner", related=outer.id)
+    other = session.request("roots/list", LIST_ROOTS, by=SERVER, token="other")
+    session.cancel(outer)
+    assert received(session.move(SERVER), RequestCancelled).id == inner.id
+    assert not session.client.send_result(inner.id, t.ListRootsResult(roots=[]))
+    with pytest.raises(LocalProtocolError, match="is over"):
+        session.server.send_request("roots/list", related=outer.id)
+    session.result(other, t.ListRootsResult(roots=[]), by=CLIENT)
+    assert session.silent()
+
+
+def test_the_nested_answer_crosses_the_end_of_its_parent(session: ConnectionPair) -> None:
+    outer = session.request("tools/call", CALL)
+    inner = session.request("roots/list", LIST_ROOTS, by=SERVER, related=outer.id)
+    session.client.send_result(inner.id, t.ListRootsResult(roots=[]))
+    session.client.send_cancel(outer.id)
+    answer, gone = session.take(CLIENT)
+    assert kinds(session.deliver([gone, answer], by=CLIENT)) == ["RequestCancelled"]
+    assert session.move(SERVER) == []  # the client was done before it was told
+    assert session.silent()
+
+
+# -- Pressure -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_more_requests_than_places(version: str) -> None:
+    """Everything is answered, in the order in which it was asked, whatever has to wait."""
+    limits = Limits(in_flight=2, waiting=3)
+    pair = ConnectionPair(client=client_config(version), server=server_config(version, limits=limits)).open()
+    ids = [pair.client.send_request("tools/call", CALL, token=i) for i in range(20)]
+    served: list[Any] = []
+    answered: list[Any] = []
+    found = pair.settle()
+    while len(answered) < len(ids):
+        served += [event.id for event in found[SERVER] if isinstance(event, RequestReceived)]
+        answered += [event.token for event in found[CLIENT] if isinstance(event, ResultReceived)]
+        assert pair.server.in_flight <= 2
+        for id in served[-pair.server.in_flight :] if pair.server.in_flight else []:
+            pair.server.send_result(id, t.CallToolResult(content=[]))
+        found = pair.settle()
+    assert served == ids
+    assert answered == list(range(20))
+
+
+def test_two_sides_that_are_full_do_not_wait_for_each_other(session: ConnectionPair) -> None:
+    limits = Limits(in_flight=1, waiting=1, queued=1000, pause=5.0)
+    version = session.versions[0] or ""
+    pair = ConnectionPair(
+        client=client_config(version, limits=limits), server=server_config(version, limits=limits)
+    ).open()
+    for _ in range(5):
+        pair.client.send_request("tools/call", CALL)
+        pair.server.send_request("roots/list")
+    found = pair.settle()
+    # One runs and one waits on each side; the rest were refused at once, since both sides wait for answers.
+    for role in Role:
+        assert kinds(found[role]).count("RequestReceived") == 1
+        assert kinds(found[role]).count("ErrorReceived") == 3
+        assert pair[role].in_flight == 1
+    assert pair.silent()
+
+
+# -- Endings --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("LIFE-17", "ERR-10")
+@pytest.mark.parametrize("closer", Role)
+def test_one_side_closes(pair: ConnectionPair, closer: Role) -> None:
+    asked = pair.request("tools/call", CALL, token="t")
+    pair[closer].close()
+    closed = pair.settle()[closer]
+    other = Talk(pair[closer.other])
+    if closer is CLIENT:
+        assert closed == [ConnectionClosed(["t"], None)]
+        assert_closed(other.ends(), error=ConnectionLost)
+        assert pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+        assert pair.move(SERVER) == []  # nobody is there to hear it
+    else:
+        assert kinds(closed) == ["RequestCancelled", "ConnectionClosed"]
+        assert_closed(other.ends(), "t", error=ConnectionLost)
+        assert not pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+    assert pair.client.state is State.CLOSED
+    assert pair.silent()
