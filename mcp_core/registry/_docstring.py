@@ -1,0 +1,109 @@
+"""What a docstring says about a function, and what about each of its parameters.
+
+Three habits are understood, told apart line by line, so that nobody has to name theirs: Google (`Args:` and
+an indented block), numpy (`Parameters` underlined with dashes) and reStructuredText (`:param name: text`).
+
+Rule: what is not clearly a section about parameters, return values or exceptions stays in the description. It
+is better for a model to read a line too many than to miss one.
+
+This file does not know which parameters the function really has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Final
+
+__all__ = ["read_docstring"]
+
+_PARAMETERS: Final = frozenset(
+    {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+)
+# Of no use to a caller who sees schemas.
+_DROPPED: Final = frozenset({"returns", "return", "yields", "yield", "raises", "raise", "receives", "warns"})
+
+_FIELD = re.compile(r":(param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
+_OTHER_FIELD = re.compile(r":(type|return|returns|rtype|raise|raises|except|exception|yield|yields)\b[^:]*:")
+_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)")
+_NUMPY_ENTRY = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
+_UNDERLINE = re.compile(r"-{3,}\s*")
+
+
+def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
+    """The description and the texts of the parameters by name."""
+    lines = inspect.cleandoc(text or "").splitlines()
+    kept: list[str] = []
+    parameters: dict[str, str] = {}
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        underlined = position + 1 < len(lines) and _UNDERLINE.fullmatch(lines[position + 1]) is not None
+        title = line.strip().lower()
+        if underlined and title in _PARAMETERS | _DROPPED:
+            end = _end_of_numpy_section(lines, position + 2)
+            if title in _PARAMETERS:
+                parameters |= _numpy_entries(lines[position + 2 : end])
+        elif title.endswith(":") and title[:-1] in _PARAMETERS | _DROPPED and line[:1].strip():
+            end = _end_of_block(lines, position + 1)
+            if title[:-1] in _PARAMETERS:
+                parameters |= _google_entries(lines[position + 1 : end])
+        elif found := _FIELD.match(line):
+            end = _end_of_block(lines, position + 1)
+            parameters[found[2]] = _joined([found[3], *lines[position + 1 : end]])
+        elif _OTHER_FIELD.match(line):
+            end = _end_of_block(lines, position + 1)
+        else:
+            kept.append(line)
+            end = position + 1
+        position = end
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), parameters
+
+
+def _end_of_block(lines: list[str], position: int) -> int:
+    """Behind the indented lines that start at `position`; blank ones count if more indented ones follow."""
+    end = position
+    while position < len(lines) and (not lines[position].strip() or lines[position][0].isspace()):
+        position += 1
+        if lines[position - 1].strip():
+            end = position
+    return end
+
+
+def _end_of_numpy_section(lines: list[str], position: int) -> int:
+    while position < len(lines):
+        if (
+            position + 1 < len(lines)
+            and lines[position].strip()
+            and _UNDERLINE.fullmatch(lines[position + 1])
+        ):
+            break
+        position += 1
+    return position
+
+
+def _google_entries(block: list[str]) -> dict[str, str]:
+    return _entries(inspect.cleandoc("\n".join(["", *block])).splitlines(), _GOOGLE_ENTRY)
+
+
+def _numpy_entries(block: list[str]) -> dict[str, str]:
+    return _entries(block, _NUMPY_ENTRY)
+
+
+def _entries(lines: list[str], pattern: re.Pattern[str]) -> dict[str, str]:
+    """Entries begin without indentation; what is indented goes on with the entry before."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines:
+        begins = pattern.fullmatch(line) if line[:1].strip() else None
+        if begins is None:
+            current.append(line)
+            continue
+        current = [begins[2]] if pattern.groups > 1 else []
+        for name in begins[1].split(","):
+            found[name.strip().lstrip("*")] = current
+    return {name: text for name, parts in found.items() if (text := _joined(parts))}
+
+
+def _joined(parts: list[str]) -> str:
+    return " ".join(stripped for part in parts if (stripped := part.strip()))

@@ -1,0 +1,73 @@
+"""Methods that MCP does not define: a name, the Struct of its params, and the function that answers.
+
+Rule: the core decodes the params like those of any other method, so the function gets an object and never
+JSON. What it returns has to be an object too, as every JSON-RPC result of MCP is (basic/index, Responses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcp_core._dialects import DIALECTS, Dialect
+from mcp_core._methods import Method, Role
+from mcp_core.types import EmptyResult, Result
+
+from ._errors import DeclarationError
+from ._function import inspect_function
+from ._invocation import Invocation, refuse_coroutine
+
+__all__ = ["MethodEntry"]
+
+
+class MethodEntry:
+    """A declared method. Raises `DeclarationError` when it cannot be served."""
+
+    __slots__ = ("_parameter", "function", "row", "thread")
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        params: type[Struct],
+        result: type[Struct] | None,
+        thread: bool,
+    ) -> None:
+        self.function = found = inspect_function(function, returns=False)
+        if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
+            raise DeclarationError(f"{found.label}: {name!r} is a method of MCP and cannot be declared anew")
+        if len(found.parameters) > 1:
+            raise DeclarationError(f"{found.label}: a method takes one parameter, its {params.__name__}")
+        if thread and found.is_async:
+            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+        self.thread = thread
+        self._parameter = found.parameters[0].name if found.parameters else ""
+        self.row = Method(name, Role.SERVER, params, result or Result)
+
+    def __repr__(self) -> str:
+        return f"<method {self.row.name!r}: {self.function.label}>"
+
+    def prepare(self, params: Struct, dialect: Dialect) -> Invocation:
+        """The call to make."""
+        arguments = {self._parameter: params} if self._parameter else {}
+        return MethodInvocation(self.function, self.thread, arguments, dialect)
+
+
+class MethodInvocation(Invocation):
+    """One call of a method."""
+
+    __slots__ = ()
+
+    def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:
+        refuse_coroutine(value, self.function.label)
+        if value is None:
+            return EmptyResult()
+        if isinstance(value, Struct | dict | Raw):
+            return value
+        plain = msgspec.to_builtins(value, str_keys=True)
+        if not isinstance(plain, dict):
+            raise TypeError(f"the result of a method is an object, not {type(value).__name__}")
+        return plain

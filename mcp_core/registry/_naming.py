@@ -1,0 +1,70 @@
+"""Checks on what an author gives beside a function: names, URIs, icons, keys of `_meta`.
+
+Rule: what a peer would have to refuse is an error; what it might find odd is a warning, which points at the
+author's own line. Nothing here runs during a call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_core.types import Icon
+
+from ._errors import DeclarationError
+
+__all__ = ["check_icons", "check_meta", "check_tool_name", "check_uri", "warn_author"]
+
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+# RFC 3986, section 3: a scheme, a colon, and nothing that has to be percent-encoded.
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f\"<>\\^`{|}]*")
+_META_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_META_KEY = re.compile(
+    rf"(?:{_META_LABEL}(?:\.{_META_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
+)
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def warn_author(message: str) -> None:
+    """Warn at the line outside this package that led here."""
+    level = 1
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level += 1
+        frame = frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def check_tool_name(name: str) -> None:
+    """Warn about a name outside the grammar of server/tools, Tool Names: legal, but some clients balk."""
+    if not _TOOL_NAME.fullmatch(name):
+        warn_author(f"tool name {name!r} is not 1 to 128 characters of A-Z, a-z, 0-9, '_', '-' and '.'")
+
+
+def check_uri(uri: str, label: str) -> None:
+    """Raise `DeclarationError` unless `uri` is an absolute URI (RFC 3986)."""
+    if not _URI.fullmatch(uri):
+        raise DeclarationError(f"{label}: {uri!r} is no URI; it begins with a scheme, as in 'notes://today'")
+
+
+def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:
+    """The icons as a list. Their `src` must be `https:` or `data:`, since clients refuse everything else."""
+    for icon in icons or ():
+        if not icon.src.lower().startswith(("https:", "data:")):
+            raise DeclarationError(
+                f"{label}: the icon {icon.src[:60]!r} is neither an https: nor a data: URI"
+            )
+    return list(icons) if icons else None
+
+
+def check_meta(meta: Mapping[str, Any] | None, label: str) -> dict[str, Any] | None:
+    """`_meta` as a dict. Raises `DeclarationError` for a key outside the grammar of basic/index, `_meta`."""
+    for key in meta or ():
+        if not _META_KEY.fullmatch(key):
+            raise DeclarationError(
+                f"{label}: {key!r} is no key for _meta; keys are like 'example.com/name' or 'name'"
+            )
+    return dict(meta) if meta else None

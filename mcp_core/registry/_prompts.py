@@ -1,0 +1,111 @@
+"""Prompts: a function whose arguments are text on the wire and whose value is messages.
+
+Rule: arguments are converted to the types that the function wants; what cannot be converted, is missing or is
+unknown is the error -32602 (server/prompts, Error Handling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from mcp_core._dialects import Dialect
+from mcp_core._errors import Fault, McpError
+from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
+
+from ._content import block_of
+from ._errors import DeclarationError
+from ._function import inspect_function
+from ._invocation import Invocation, refuse_coroutine
+from ._naming import check_icons, check_meta
+from ._signature import Misfit, TextReader
+
+__all__ = ["PromptEntry", "PromptOptions"]
+
+
+class PromptOptions(TypedDict, total=False):
+    """What can be said about a prompt beside its function.
+
+    Keys:
+        name: what it is called by; the function's name by default.
+        title: what people see.
+        description: what it is for; the docstring by default.
+        icons: pictures with `https:` or `data:` URIs.
+        meta: `_meta` of the entry in the list.
+        thread: run a plain `def` in a worker thread, because it blocks.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: Sequence[Icon] | None
+    meta: Mapping[str, Any] | None
+    thread: bool
+
+
+class PromptEntry:
+    """A declared prompt. Raises `DeclarationError` when it cannot be served."""
+
+    __slots__ = ("_read", "function", "listed", "name", "thread")
+
+    def __init__(self, function: Callable[..., Any], options: PromptOptions) -> None:
+        self.function = found = inspect_function(function, returns=False)
+        self.name = options.get("name") or found.name
+        if not self.name:
+            raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
+        self.thread = options.get("thread", False)
+        if self.thread and found.is_async:
+            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+        self._read = TextReader(found).read
+        arguments = [
+            PromptArgument(name=p.wire_name, description=p.description or None, required=p.required)
+            for p in found.parameters
+        ]
+        self.listed = Prompt(
+            name=self.name,
+            title=options.get("title"),
+            description=options.get("description") or found.description or None,
+            arguments=arguments or None,
+            icons=check_icons(options.get("icons"), found.label),
+            meta=check_meta(options.get("meta"), found.label),
+        )
+
+    def __repr__(self) -> str:
+        return f"<prompt {self.name!r}: {self.function.label}>"
+
+    def prepare(self, arguments: Mapping[str, str] | None, dialect: Dialect) -> Invocation:
+        """The call to make.
+
+        Raises:
+            McpError: the arguments are wrong.
+        """
+        try:
+            return PromptInvocation(self, self._read(arguments or {}), dialect)
+        except Misfit as misfit:
+            raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(misfit)) from None
+
+
+class PromptInvocation(Invocation):
+    """One use of a prompt."""
+
+    __slots__ = ("_description",)
+
+    def __init__(self, entry: PromptEntry, arguments: dict[str, Any], dialect: Dialect) -> None:
+        super().__init__(entry.function, entry.thread, arguments, dialect)
+        self._description = entry.listed.description
+
+    def result(self, value: Any) -> Result:
+        refuse_coroutine(value, self.function.label)
+        if isinstance(value, Result):
+            return value
+        values = value if isinstance(value, list | tuple) else [value]
+        return GetPromptResult(messages=[_message(item) for item in values], description=self._description)
+
+
+def _message(value: Any) -> PromptMessage:
+    if isinstance(value, PromptMessage):
+        return value
+    block = block_of(value)
+    if block is None:
+        raise TypeError(f"a prompt gives text, content or PromptMessage, not {type(value).__name__}")
+    return PromptMessage("user", block)

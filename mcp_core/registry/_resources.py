@@ -1,0 +1,199 @@
+"""Resources: a function that gives the contents of one URI, or of all URIs of a template.
+
+Rules of this file:
+
+1. The variables of a template are the parameters of its function, neither more nor fewer. One that a URI may
+   leave out has a default.
+2. A URI whose variables cannot be converted to what the function wants names nothing: it is not found, not
+   invalid.
+3. "Not found" is said by raising `ResourceNotFound`, never by empty contents (server/resources, Error
+   Handling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from mcp_core._dialects import Dialect
+from mcp_core._errors import Fault
+from mcp_core.types import (
+    Annotations,
+    ErrorData,
+    Icon,
+    ReadResourceResult,
+    Resource,
+    ResourceContents,
+    ResourceTemplate,
+    Result,
+)
+
+from ._content import MEDIA, Audio, File, Image, base64_of, json_text
+from ._errors import DeclarationError, ResourceNotFound
+from ._function import Function, inspect_function
+from ._invocation import Invocation, refuse_coroutine
+from ._naming import check_icons, check_meta, check_uri
+from ._signature import Misfit, TextReader
+from ._uri_matcher import UriMatcher
+from ._uri_template import UriTemplate
+
+__all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
+
+
+class ResourceOptions(TypedDict, total=False):
+    """What can be said about a resource beside its URI and its function.
+
+    Keys:
+        name: what programs call it; the function's name by default.
+        title: what people see.
+        description: what it holds; the docstring by default.
+        mime_type: of the contents; of all members, for a template.
+        size: in bytes; not for templates.
+        annotations: for whom it is, and how important.
+        icons: pictures with `https:` or `data:` URIs.
+        meta: `_meta` of the entry in the list.
+        thread: run a plain `def` in a worker thread, because it blocks.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    mime_type: str | None
+    size: int | None
+    annotations: Annotations | None
+    icons: Sequence[Icon] | None
+    meta: Mapping[str, Any] | None
+    thread: bool
+
+
+class _Entry:
+    __slots__ = ("function", "mime_type", "read", "thread")
+
+    def __init__(self, function: Callable[..., Any], options: ResourceOptions) -> None:
+        self.function = found = inspect_function(function, returns=False)
+        self.mime_type = options.get("mime_type")
+        self.thread = options.get("thread", False)
+        if self.thread and found.is_async:
+            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+        self.read = TextReader(found).read
+
+    def _described(self, options: ResourceOptions) -> dict[str, Any]:
+        found = self.function
+        name = options.get("name") or found.name
+        if not name:
+            raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
+        return {
+            "name": name,
+            "title": options.get("title"),
+            "description": options.get("description") or found.description or None,
+            "mime_type": self.mime_type,
+            "annotations": options.get("annotations"),
+            "icons": check_icons(options.get("icons"), found.label),
+            "meta": check_meta(options.get("meta"), found.label),
+        }
+
+
+class ResourceEntry(_Entry):
+    """A resource with a URI of its own. Raises `DeclarationError` when it cannot be served."""
+
+    __slots__ = ("listed", "uri")
+
+    def __init__(self, uri: str, function: Callable[..., Any], options: ResourceOptions) -> None:
+        super().__init__(function, options)
+        self.uri = uri
+        check_uri(uri, self.function.label)
+        if self.function.parameters:
+            names = ", ".join(p.name for p in self.function.parameters)
+            raise DeclarationError(f"{self.function.label} takes {names}, but {uri!r} has no variables")
+        self.listed = Resource(uri=uri, size=options.get("size"), **self._described(options))
+
+    def __repr__(self) -> str:
+        return f"<resource {self.uri!r}: {self.function.label}>"
+
+    def prepare(self, dialect: Dialect) -> Invocation:
+        """The call to make."""
+        return ReadInvocation(self, {}, dialect, self.uri)
+
+
+class TemplateEntry(_Entry):
+    """Resources whose URIs follow a template. Raises `DeclarationError` when it cannot be served."""
+
+    __slots__ = ("_matcher", "listed", "uri")
+
+    def __init__(self, template: str, function: Callable[..., Any], options: ResourceOptions) -> None:
+        super().__init__(function, options)
+        self.uri = template
+        parsed = UriTemplate(template)
+        check_uri(template.partition("{")[0], self.function.label)
+        self._matcher = UriMatcher(parsed)
+        _check_variables(self._matcher, self.function)
+        if options.get("size") is not None:
+            raise DeclarationError(
+                f"{self.function.label}: a template stands for many resources and has no size"
+            )
+        self.listed = ResourceTemplate(uri_template=template, **self._described(options))
+
+    def __repr__(self) -> str:
+        return f"<resource template {self.uri!r}: {self.function.label}>"
+
+    def prepare(self, uri: str, dialect: Dialect) -> Invocation | None:
+        """The call to make, or None when `uri` is not of this template."""
+        found = self._matcher.match(uri)
+        if found is None:
+            return None
+        try:
+            return ReadInvocation(self, self.read(found), dialect, uri)
+        except Misfit:
+            return None
+
+
+def _check_variables(matcher: UriMatcher, function: Function) -> None:
+    template = matcher.template
+    parameters = {p.wire_name: p for p in function.parameters}
+    for name in template.variables:
+        if name not in parameters:
+            raise DeclarationError(f"{function.label} has no parameter for {{{name}}} of {template.text!r}")
+        if name in matcher.optional and parameters[name].required:
+            raise DeclarationError(f"{function.label}: a URI may leave {name!r} out, so it needs a default")
+    for name in parameters.keys() - set(template.variables):
+        raise DeclarationError(f"{function.label}: {name!r} is no variable of {template.text!r}")
+
+
+class ReadInvocation(Invocation):
+    """One reading of a resource."""
+
+    __slots__ = ("_mime_type", "uri")
+
+    def __init__(self, entry: _Entry, arguments: dict[str, Any], dialect: Dialect, uri: str) -> None:
+        super().__init__(entry.function, entry.thread, arguments, dialect)
+        self._mime_type = entry.mime_type
+        self.uri = uri
+
+    def result(self, value: Any) -> Result:
+        refuse_coroutine(value, self.function.label)
+        if isinstance(value, Result):
+            return value
+        several = isinstance(value, list | tuple) and any(
+            isinstance(item, (ResourceContents, bytes, *MEDIA)) for item in value
+        )
+        return ReadResourceResult(contents=[self._contents(item) for item in (value if several else [value])])
+
+    def _contents(self, value: Any) -> ResourceContents:
+        if value is None:
+            raise TypeError("a resource that is not there is told by raising ResourceNotFound, not by None")
+        if isinstance(value, ResourceContents):
+            return value
+        if isinstance(value, File):
+            return value.contents()
+        if isinstance(value, Image | Audio):
+            return ResourceContents(uri=self.uri, mime_type=value.mime_type, blob=base64_of(value.data))
+        if isinstance(value, bytes | bytearray | memoryview):
+            mime_type = self._mime_type or "application/octet-stream"
+            return ResourceContents(uri=self.uri, mime_type=mime_type, blob=base64_of(value))
+        mime_type = self._mime_type or ("text/plain" if isinstance(value, str) else "application/json")
+        return ResourceContents(uri=self.uri, mime_type=mime_type, text=json_text(value))
+
+    def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
+        if isinstance(exc, ResourceNotFound):
+            return ErrorData(self.dialect.codes[Fault.RESOURCE_NOT_FOUND], str(exc), {"uri": self.uri})
+        return super()._failure(exc, reference)

@@ -1,0 +1,173 @@
+"""Tools: a function, how its arguments are read and how its value becomes a result.
+
+Rules of this file:
+
+1. All that can be prepared is prepared at declaration. A call is one decode, the function, and one result
+   object.
+2. Arguments that do not fit are told to the model as a result (`isError`) where the revision wants that, so
+   that it can try again; before, they are the error -32602 (server/tools, Error Handling).
+3. A tool with a given input schema takes the validated arguments as one dict: a schema may name and nest
+   things that no signature can.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict
+
+from msgspec import Raw, UnsetType
+from msgspec.structs import replace
+
+from mcp_core._dialects import Dialect
+from mcp_core._errors import Fault, McpError, ToolError
+from mcp_core.types import CallToolResult, ErrorData, Icon, Result, TextContent, Tool, ToolAnnotations
+
+from ._errors import DeclarationError
+from ._function import MISSING, Function, inspect_function, plain
+from ._invocation import Invocation, refuse_coroutine
+from ._naming import check_icons, check_meta, check_tool_name, warn_author
+from ._output import Output
+from ._schema import GivenSchema
+from ._signature import ArgumentReader, Misfit, NotAnObject, read_object
+
+__all__ = ["ToolEntry", "ToolOptions"]
+
+_MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping, Any, MISSING)
+
+
+class ToolOptions(TypedDict, total=False):
+    """What can be said about a tool beside its function.
+
+    Keys:
+        name: what it is called by; the function's name by default.
+        title: what people see.
+        description: what it does, for the model; the docstring by default.
+        annotations: hints for clients.
+        icons: pictures with `https:` or `data:` URIs.
+        meta: `_meta` of the entry in the list.
+        input_schema: replaces the schema from the signature, sent as it is; the function then takes one dict.
+        output_schema: replaces the schema from the return annotation, sent as it is.
+        thread: run a plain `def` in a worker thread, because it blocks.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    annotations: ToolAnnotations | None
+    icons: Sequence[Icon] | None
+    meta: Mapping[str, Any] | None
+    input_schema: Mapping[str, Any] | None
+    output_schema: Mapping[str, Any] | None
+    thread: bool
+
+
+class ToolEntry:
+    """A declared tool. Raises `DeclarationError` when it cannot be served."""
+
+    __slots__ = ("_read", "_tool", "function", "name", "output", "thread")
+
+    def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
+        output_schema = options.get("output_schema")
+        self.function = found = inspect_function(function, returns=output_schema is None)
+        self.name = options.get("name") or found.name
+        if not self.name:
+            raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
+        check_tool_name(self.name)
+        self.thread = options.get("thread", False)
+        if self.thread and found.is_async:
+            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+        description = options.get("description") or found.description
+        if not description:
+            warn_author(
+                f"tool {self.name!r} has no description: without one a model cannot know when to use it"
+            )
+        given = options.get("input_schema")
+        self._read: Callable[[Raw | bytes | UnsetType], dict[str, Any]]
+        if given is None:
+            reader = ArgumentReader(found)
+            self._read, schema = reader.read, reader.schema
+        else:
+            self._read, schema = _given_input(found, given)
+        self.output = Output(found.returns, output_schema, found.label)
+        self._tool = Tool(
+            name=self.name,
+            title=options.get("title"),
+            description=description or None,
+            input_schema=schema,
+            annotations=options.get("annotations"),
+            icons=check_icons(options.get("icons"), found.label),
+            meta=check_meta(options.get("meta"), found.label),
+        )
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name!r}: {self.function.label}>"
+
+    def listed(self, dialect: Dialect) -> Tool:
+        """The entry of `tools/list`."""
+        return replace(self._tool, output_schema=self.output.schema(dialect))
+
+    def prepare(self, arguments: Raw | UnsetType, dialect: Dialect) -> Invocation | Result:
+        """The call to make, or at once the result that tells what is wrong with the arguments.
+
+        Raises:
+            McpError: the arguments are no object, or are wrong in a revision where that is an error of the
+                request.
+        """
+        try:
+            return ToolInvocation(self, self._read(arguments), dialect)
+        except Misfit as misfit:
+            if dialect.tool_argument_faults_are_results and not isinstance(misfit, NotAnObject):
+                return _error_result(str(misfit))
+            raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(misfit)) from None
+
+
+class ToolInvocation(Invocation):
+    """One call of a tool."""
+
+    __slots__ = ("_output",)
+
+    def __init__(self, entry: ToolEntry, arguments: dict[str, Any], dialect: Dialect) -> None:
+        super().__init__(entry.function, entry.thread, arguments, dialect)
+        self._output = entry.output
+
+    def result(self, value: Any) -> Result:
+        refuse_coroutine(value, self.function.label)
+        return self._output.result(value, self.dialect)
+
+    def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
+        if isinstance(exc, ToolError):
+            return _error_result(str(exc) or "The tool failed.")
+        return _error_result(f"The tool failed with an internal error (reference {reference}).")
+
+
+def _error_result(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text)], is_error=True)
+
+
+def _given_input(
+    function: Function, given: Mapping[str, Any]
+) -> tuple[Callable[[Raw | bytes | UnsetType], dict[str, Any]], dict[str, Any]]:
+    schema = GivenSchema(given, f"{function.label}: input_schema")
+    if not schema.describes_object:
+        raise DeclarationError(f'{function.label}: the root of input_schema has to say "type": "object"')
+    parameters = function.parameters
+    fits = [
+        p for p in parameters if (typing.get_origin(plain(p.annotation)) or plain(p.annotation)) in _MAPPINGS
+    ]
+    if len(parameters) > 1 or len(fits) != len(parameters):
+        raise DeclarationError(
+            f"{function.label}: with input_schema= it takes one parameter, a dict of the arguments"
+        )
+    name = parameters[0].name if parameters else ""
+
+    def read(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
+        values = read_object(arguments)
+        fault = schema.fault_of(values)
+        if fault is not None:
+            place, reason = fault
+            raise Misfit(f"Invalid argument `{place}`: {reason}" if place else f"Invalid arguments: {reason}")
+        return {name: values} if name else {}
+
+    return read, schema.schema

@@ -1,0 +1,206 @@
+"""URI templates as RFC 6570 defines them: parsing, and expanding with given values. All of level 4.
+
+Rule of this file: the table of operators in appendix A of the RFC decides, so an operator is a row and not a
+case.
+
+The opposite direction, which a server needs and the RFC leaves open, is in `_uri_matcher.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from ._errors import DeclarationError
+
+__all__ = ["OPERATORS", "RESERVED", "Expression", "Operator", "UriTemplate", "Variable"]
+
+_UNRESERVED = "-._~"  # besides letters and digits, which `quote` never touches
+RESERVED = ":/?#[]@!$&'()*+,;="
+
+# Constant patterns, all of them linear.
+_VARSPEC = re.compile(
+    r"((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*)(\*|:[1-9][0-9]{0,3})?"
+)
+_TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
+_BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_FORBIDDEN_LITERAL = re.compile(r"[\x00-\x20\x7f\"<>\\^`|]")  # `'` is allowed by erratum 6937
+
+
+class Operator(Struct, frozen=True):
+    """A row of the table in RFC 6570, appendix A."""
+
+    first: str
+    separator: str
+    named: bool
+    if_empty: str
+    reserved: bool  # reserved characters and percent-encoded triplets pass unchanged
+
+
+OPERATORS: Final[Mapping[str, Operator]] = {
+    "": Operator("", ",", False, "", False),
+    "+": Operator("", ",", False, "", True),
+    "#": Operator("#", ",", False, "", True),
+    ".": Operator(".", ".", False, "", False),
+    "/": Operator("/", "/", False, "", False),
+    ";": Operator(";", ";", True, "", False),
+    "?": Operator("?", "&", True, "=", False),
+    "&": Operator("&", "&", True, "=", False),
+}
+
+
+class Variable(Struct, frozen=True):
+    """One variable of an expression; `prefix` is the n of `{x:n}`, 0 without."""
+
+    name: str
+    explode: bool = False
+    prefix: int = 0
+
+
+class Expression(Struct, frozen=True):
+    """What stands between two braces."""
+
+    operator: str
+    variables: tuple[Variable, ...]
+    text: str
+
+
+class UriTemplate:
+    """A parsed template: `UriTemplate("weather://{city}{?days}").expand({"city": "Oslo"})` is
+    `"weather://Oslo"`.
+
+    Raises `DeclarationError` for text that RFC 6570 does not allow.
+    """
+
+    __slots__ = ("parts", "text", "variables")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.parts: tuple[str | Expression, ...] = tuple(_parse(text))
+        self.variables: tuple[str, ...] = tuple(
+            dict.fromkeys(
+                v.name for part in self.parts if isinstance(part, Expression) for v in part.variables
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"UriTemplate({self.text!r})"
+
+    def expand(self, values: Mapping[str, Any]) -> str:
+        """The URI for `values`: strings, numbers, sequences of them, or mappings of them.
+
+        None and a missing name are undefined, as are an empty sequence and an empty mapping (RFC 6570,
+        section 2.3). Raises `ValueError` when `{x:3}` meets a sequence or a mapping.
+        """
+        return "".join(part if isinstance(part, str) else _expand(part, values) for part in self.parts)
+
+
+# --- Parsing --------------------------------------------------------------------------------------
+
+
+def _parse(text: str) -> list[str | Expression]:
+    parts: list[str | Expression] = []
+    position = 0
+    while position < len(text):
+        start = text.find("{", position)
+        literal = text[position:] if start < 0 else text[position:start]
+        if literal:
+            parts.append(_literal(literal, text))
+        if start < 0:
+            break
+        end = text.find("}", start)
+        if end < 0:
+            raise DeclarationError(f"URI template {text!r}: the '{{' at {start} is never closed")
+        parts.append(_expression(text[start + 1 : end], text))
+        position = end + 1
+    return parts
+
+
+def _literal(literal: str, text: str) -> str:
+    if "}" in literal:
+        raise DeclarationError(f"URI template {text!r}: a '}}' without its '{{'")
+    if _FORBIDDEN_LITERAL.search(literal) or _BROKEN_TRIPLET.search(literal):
+        raise DeclarationError(f"URI template {text!r}: {literal!r} holds characters that no URI may hold")
+    return _encode(literal, reserved=True)
+
+
+def _expression(body: str, text: str) -> Expression:
+    operator = body[:1] if body[:1] in OPERATORS else ""
+    variables = []
+    for spec in body[len(operator) :].split(","):
+        found = _VARSPEC.fullmatch(spec)
+        if found is None:
+            raise DeclarationError(f"URI template {text!r}: {spec!r} in {{{body}}} is no variable")
+        name, modifier = found.groups()
+        explode = modifier == "*"
+        variables.append(Variable(name, explode, int(modifier[1:]) if modifier and not explode else 0))
+    return Expression(operator, tuple(variables), f"{{{body}}}")
+
+
+# --- Expanding ------------------------------------------------------------------------------------
+
+
+def _encode(text: str, *, reserved: bool) -> str:
+    if not reserved:
+        return quote(text, safe=_UNRESERVED)
+    # Triplets that are already there stay; a `%` that starts none is encoded.
+    pieces = _TRIPLET.split(text)
+    return "".join(p if i % 2 else quote(p, safe=_UNRESERVED + RESERVED) for i, p in enumerate(pieces))
+
+
+def _text(value: object) -> str:
+    if value is True or value is False:
+        return "true" if value else "false"
+    return str(value)
+
+
+def _expand(expression: Expression, values: Mapping[str, Any]) -> str:
+    operator = OPERATORS[expression.operator]
+    pieces = []
+    for variable in expression.variables:
+        value = values.get(variable.name)
+        if value is None:
+            continue
+        if isinstance(value, str) or not isinstance(value, Mapping | Sequence):
+            pieces.append(_expand_string(variable, _text(value), operator))
+        elif variable.prefix:
+            raise ValueError(
+                f"{expression.text}: a prefix cannot be taken of a list or mapping, as {variable.name!r} is"
+            )
+        elif value:
+            pieces.append(_expand_composite(variable, value, operator))
+    return operator.first + operator.separator.join(pieces) if pieces else ""
+
+
+def _named(name: str, value: str, operator: Operator) -> str:
+    if not operator.named:
+        return value
+    return f"{name}={value}" if value else name + operator.if_empty
+
+
+def _expand_string(variable: Variable, value: str, operator: Operator) -> str:
+    cut = value[: variable.prefix] if variable.prefix else value
+    return _named(variable.name, _encode(cut, reserved=operator.reserved), operator)
+
+
+def _expand_composite(
+    variable: Variable, value: Mapping[str, Any] | Sequence[Any], operator: Operator
+) -> str:
+    def encode(item: object) -> str:
+        return _encode(_text(item), reserved=operator.reserved)
+
+    if isinstance(value, Mapping):
+        pairs = [(encode(k), encode(v)) for k, v in value.items() if v is not None]
+        if variable.explode:
+            return operator.separator.join(
+                f"{k}={v}" if v or not operator.named else k + operator.if_empty for k, v in pairs
+            )
+        return _named(variable.name, ",".join(f"{k},{v}" for k, v in pairs), operator)
+    items = [encode(item) for item in value if item is not None]
+    if variable.explode:
+        return operator.separator.join(_named(variable.name, item, operator) for item in items)
+    return _named(variable.name, ",".join(items), operator)

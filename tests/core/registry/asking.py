@@ -1,0 +1,89 @@
+"""A peer for the tests of this directory: asks a `Server` as a `Connection` would, and runs what comes of
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from mcp_core import DIALECTS, METHODS, Dialect, McpError, Method, Peer, RequestReceived
+from mcp_core.registry import Context, Invocation, Server
+from mcp_core.types import ClientCapabilities, ErrorData, Result
+
+A, B, C, D, E = DIALECTS.values()
+EVERY_DIALECT = (A, B, C, D, E)
+ROWS: dict[str, Method] = {row.name: row for row in METHODS}
+
+
+class Silent(Context):
+    """A context that tells nobody."""
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        pass
+
+    def progress_nowait(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        pass
+
+
+def request(method: str | Method, params: Any = None, dialect: Dialect = E) -> RequestReceived:
+    row = ROWS[method] if isinstance(method, str) else method
+    raw = params if isinstance(params, bytes) else msgspec.json.encode(params or {})
+    return RequestReceived("id-1", row, row.read_params(raw), Peer(dialect, ClientCapabilities()), Raw(raw))
+
+
+def prepared(server: Server, method: str, params: Any = None, dialect: Dialect = E) -> Invocation:
+    """The invocation that the request comes to."""
+    plan = server.answer(request(method, params, dialect))
+    assert isinstance(plan, Invocation)
+    return plan
+
+
+def answered(server: Server, method: str | Method, params: Any = None, dialect: Dialect = E) -> Any:
+    """The JSON of the answer: that of a result, or of an error object. A handler's exception has the
+    reference "ref".
+    """
+    ask = request(method, params, dialect)
+    answer: Any
+    try:
+        answer = server.answer(ask)
+    except McpError as exc:
+        answer = ErrorData(exc.code, exc.message, exc.data)
+    if isinstance(answer, Invocation):
+        answer = _run(answer, Silent(ask, server))
+    if isinstance(answer, Result | ErrorData):
+        return json.loads(dialect.encode(answer))
+    return json.loads(msgspec.json.encode(answer))
+
+
+def _run(plan: Invocation, context: Context) -> Any:
+    try:
+        value = plan.call(context if plan.wants_context else None)
+        if plan.is_async:
+            value = asyncio.run(_awaited(value))
+        return plan.result(value)
+    except BaseException as exc:  # noqa: BLE001 - as a runtime has to
+        return plan.failure(exc, "ref")
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def called(server: Server, tool: str, arguments: Any = None, dialect: Dialect = E) -> Any:
+    """The JSON of what `tools/call` gives."""
+    params = {"name": tool} if arguments is None else {"name": tool, "arguments": arguments}
+    return answered(server, "tools/call", params, dialect)
+
+
+def text_of(result: Any) -> str:
+    """The text of a result with a single text block."""
+    (block,) = result["content"]
+    assert block["type"] == "text"
+    return str(block["text"])

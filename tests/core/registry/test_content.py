@@ -1,0 +1,103 @@
+"""Pictures, sounds, files, and the line between content and data."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from mcp_core.registry import Audio, File, Image
+from mcp_core.registry._content import base64_of, block_of, blocks_of, json_text
+from mcp_core.types import (
+    Annotations,
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
+
+DATA = bytes(range(256))
+ENCODED = base64.b64encode(DATA).decode()
+LINK = ResourceLink(uri="x://y", name="y")
+
+
+@pytest.mark.requirement("CONT-4")
+@pytest.mark.parametrize("data", [DATA, bytearray(DATA), memoryview(DATA), b"", b"a", b"ab"])
+def test_base64(data: bytes) -> None:
+    assert base64.b64decode(base64_of(data), validate=True) == bytes(data)
+
+
+@pytest.mark.requirement("CONT-1", "CONT-4")
+def test_media_become_blocks() -> None:
+    notes = Annotations(priority=0.5)
+    assert Image(DATA).block() == ImageContent(ENCODED, "image/png")
+    assert Image(DATA, format="jpg").block() == ImageContent(ENCODED, "image/jpeg")
+    assert Image(DATA, format="svg").mime_type == "image/svg+xml"
+    assert Image(DATA, mime_type="image/x-own", annotations=notes).block() == ImageContent(
+        ENCODED, "image/x-own", annotations=notes
+    )
+    assert Audio(DATA).block() == AudioContent(ENCODED, "audio/wav")
+    assert Audio(DATA, format="mp3", annotations=notes).block() == AudioContent(
+        ENCODED, "audio/mpeg", annotations=notes
+    )
+    assert File(DATA, "x://y").block() == EmbeddedResource(
+        ResourceContents(uri="x://y", mime_type="application/octet-stream", blob=ENCODED)
+    )
+    assert File("hi", "x://y", "text/plain", notes).block() == EmbeddedResource(
+        ResourceContents(uri="x://y", mime_type="text/plain", text="hi"), annotations=notes
+    )
+
+
+@pytest.mark.requirement("CONT-4")
+@pytest.mark.parametrize("bad", ["png", "image/", "/png", "image/p ng", "image/png\nx", "a/b/c"])
+def test_mime_types_are_checked(bad: str) -> None:
+    for make in (
+        lambda: Image(b"", mime_type=bad),
+        lambda: Audio(b"", mime_type=bad),
+        lambda: File(b"", "x:", bad),
+    ):
+        with pytest.raises(ValueError, match="no MIME type"):
+            make()
+    assert Image(b"", mime_type="image/svg+xml; charset=utf-8").mime_type == "image/svg+xml; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("value", "blocks"),
+    [
+        (None, []),
+        ("hi", [TextContent("hi")]),
+        (TextContent("hi"), [TextContent("hi")]),
+        (LINK, [LINK]),
+        (Image(DATA), [ImageContent(ENCODED, "image/png")]),
+        (["see", Image(DATA), {"a": 1}, None, LINK], [
+            TextContent("see"), ImageContent(ENCODED, "image/png"), TextContent('{"a":1}'),
+            TextContent("null"),
+            LINK,
+        ]),
+        ((Image(DATA), [LINK, "x"]), [ImageContent(ENCODED, "image/png"), LINK, TextContent("x")]),
+        (["a", "b"], None),
+        ([], None),
+        (3, None),
+        ({"a": Image(DATA)}, None),
+    ],
+)  # fmt: skip
+def test_content_or_data(value: Any, blocks: Any) -> None:
+    assert blocks_of(value) == blocks
+
+
+@pytest.mark.parametrize("value", [b"x", bytearray(b"x"), memoryview(b"x"), [LINK, b"x"]])
+def test_bare_bytes_are_no_content(value: Any) -> None:
+    with pytest.raises(TypeError, match="bytes do not say what they are"):
+        blocks_of(value)
+
+
+def test_single_values() -> None:
+    assert block_of(3) is None
+    assert block_of("x") == TextContent("x")
+    assert json_text("x") == "x"
+    assert json_text([1, "x"]) == '[1,"x"]'
+    with pytest.raises(TypeError):
+        json_text(object())

@@ -1,0 +1,94 @@
+"""Names, URIs, icons and `_meta` keys that authors give."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from mcp_core.registry import DeclarationError, Server
+from mcp_core.registry._naming import check_icons, check_meta, check_tool_name, check_uri
+from mcp_core.types import Icon
+
+
+@pytest.mark.requirement("TOOL-19")
+@pytest.mark.parametrize("name", ["a", "get_weather", "admin.tools.list", "DATA-9", "x" * 128])
+def test_tool_names(name: str) -> None:
+    check_tool_name(name)
+
+
+@pytest.mark.requirement("TOOL-19")
+@pytest.mark.parametrize("name", ["", "get weather", "a/b", "a,b", "é", "x" * 129, "a\n"])
+def test_odd_tool_names_are_warned_of_and_served(name: str) -> None:
+    with pytest.warns(UserWarning, match="is not 1 to 128 characters"):
+        check_tool_name(name)
+
+
+def test_a_warning_points_at_the_authors_line() -> None:
+    server = Server("s")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+
+        @server.tool(name="a b")
+        def first() -> None:
+            """Do."""
+
+        @server.tool
+        def second() -> None: ...
+
+        server.add_tool(lambda: None, name="c d", description="Do.")
+    assert [warning.filename for warning in caught] == [__file__] * 3
+
+
+@pytest.mark.requirement("RES-11")
+@pytest.mark.parametrize(
+    "uri", ["a:", "notes://today", "file:///x/y%20z", "urn:isbn:1", "a+b-c.d://x?y#z", "x://é"]
+)
+def test_uris(uri: str) -> None:
+    check_uri(uri, "f")
+
+
+@pytest.mark.requirement("RES-11", "RES-12")
+@pytest.mark.parametrize(
+    "uri", ["", "notes", "/x", "1a:b", "a b:c", "x://a b", "x:\n", 'x:"', "x:{y}", "x:\x7f", "x:a\\b"]
+)
+def test_what_is_no_uri(uri: str) -> None:
+    with pytest.raises(DeclarationError, match=r"f: .* is no URI"):
+        check_uri(uri, "f")
+
+
+def test_icons() -> None:
+    good = [
+        Icon("https://example.com/i.png"),
+        Icon("data:image/png;base64,AAAA"),
+        Icon("HTTPS://example.com"),
+    ]
+    assert check_icons(good, "f") == good
+    assert check_icons(tuple(good), "f") == good
+    assert check_icons(None, "f") is None
+    assert check_icons([], "f") is None
+    for source in ("javascript:alert(1)", "file:///x", "http://example.com/i.png", "i.png", ""):
+        with pytest.raises(DeclarationError, match="icon"):
+            check_icons([Icon(source)], "f")
+
+
+@pytest.mark.requirement("META-2")
+@pytest.mark.parametrize(
+    "key", ["a", "a.b", "a-b_c.d1", "com.example/", "com.example/a", "x-1.y2/name", "9", "", "a/b"]
+)
+def test_meta_keys(key: str) -> None:
+    assert check_meta({key: 1}, "f") == {key: 1}
+
+
+@pytest.mark.requirement("META-2")
+@pytest.mark.parametrize(
+    "key", ["-a", "a-", ".a", "a b", "a/b/c", "1a.b/c", "a-.b/c", "a..b/c", "/a", "é", "a/-b", "a\n"]
+)
+def test_what_is_no_meta_key(key: str) -> None:
+    with pytest.raises(DeclarationError, match="is no key for _meta"):
+        check_meta({key: 1}, "f")
+
+
+def test_no_meta() -> None:
+    assert check_meta(None, "f") is None
+    assert check_meta({}, "f") is None

@@ -1,0 +1,369 @@
+"""Return values of tools, in each revision."""
+
+# No postponed annotations: return types are made inside of the rows.
+
+import dataclasses
+import enum
+import json
+import typing
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
+
+import jsonschema
+import msgspec
+import pytest
+from msgspec import UNSET, Raw
+
+from mcp_core import Dialect
+from mcp_core.registry import Audio, DeclarationError, File, Image
+from mcp_core.registry._function import MISSING
+from mcp_core.registry._output import Output
+from mcp_core.registry._signature import Misfit
+from mcp_core.types import (
+    CallToolResult,
+    ContentBlock,
+    ImageContent,
+    InputRequiredResult,
+    ResourceLink,
+    Result,
+    TextContent,
+)
+from tests.core.registry.asking import EVERY_DIALECT, A, B, C, D, E
+
+
+class Point(msgspec.Struct):
+    x: int
+    y: float = 0.0
+
+
+@dataclasses.dataclass
+class Data:
+    when: datetime
+
+
+class Typed(TypedDict):
+    n: int
+
+
+class Row(NamedTuple):
+    a: int
+    b: str
+
+
+class Size(enum.Enum):
+    BIG = "big"
+
+
+def output(returns: Any = MISSING, given: Any = None) -> Output:
+    return Output(returns, given, "function 'f'")
+
+
+def sent(returns: Any, value: Any, dialect: Dialect, given: Any = None) -> Any:
+    return json.loads(dialect.encode(output(returns, given).result(value, dialect)))
+
+
+NOTHING = object()  # no structuredContent
+
+# annotation, value, text, structuredContent in C and D, structuredContent in E
+DATA: list[tuple[Any, Any, str, Any, Any]] = [
+    (Point, Point(1), '{"x":1,"y":0.0}', {"x": 1, "y": 0.0}, {"x": 1, "y": 0.0}),
+    (Point, {"x": 1}, '{"x":1}', {"x": 1}, {"x": 1}),
+    (
+        Data,
+        Data(datetime(2026, 7, 28, tzinfo=UTC)),
+        '{"when":"2026-07-28T00:00:00Z"}',
+        {"when": "2026-07-28T00:00:00Z"},
+        {"when": "2026-07-28T00:00:00Z"},
+    ),
+    (Typed, {"n": 1}, '{"n":1}', {"n": 1}, {"n": 1}),
+    (dict[str, int], {"a": 1}, '{"a":1}', {"a": 1}, {"a": 1}),
+    (dict, {"a": [1]}, '{"a":[1]}', {"a": [1]}, {"a": [1]}),
+    (int, 3, "3", {"result": 3}, 3),
+    (bool, False, "false", {"result": False}, False),
+    (float, 1.5, "1.5", {"result": 1.5}, 1.5),
+    (Decimal, Decimal("1.50"), "1.50", {"result": "1.50"}, "1.50"),
+    (Size, Size.BIG, "big", {"result": "big"}, "big"),
+    (Literal["a", "b"], "a", "a", {"result": "a"}, "a"),
+    (
+        datetime,
+        datetime(2026, 7, 28, tzinfo=UTC),
+        "2026-07-28T00:00:00Z",
+        {"result": "2026-07-28T00:00:00Z"},
+        "2026-07-28T00:00:00Z",
+    ),
+    (list[int], [1, 2], "[1,2]", {"result": [1, 2]}, [1, 2]),
+    (list[str], ["a"], '["a"]', {"result": ["a"]}, ["a"]),
+    (tuple[int, ...], (1,), "[1]", {"result": [1]}, [1]),
+    (
+        list[Point],
+        [Point(1, 2.0)],
+        '[{"x":1,"y":2.0}]',
+        {"result": [{"x": 1, "y": 2.0}]},
+        [{"x": 1, "y": 2.0}],
+    ),
+    (Row, Row(1, "b"), '[1,"b"]', {"result": [1, "b"]}, [1, "b"]),
+    (Point | None, None, "null", {"result": None}, None),
+    (Point | None, Point(1), '{"x":1,"y":0.0}', {"result": {"x": 1, "y": 0.0}}, {"x": 1, "y": 0.0}),
+    (int | str, "a", "a", {"result": "a"}, "a"),
+    (Annotated[int, "count"], 3, "3", {"result": 3}, 3),
+    (list[bytes], [b"hi"], '["aGk="]', {"result": ["aGk="]}, ["aGk="]),
+    # Without a promise the value decides.
+    (MISSING, {"a": 1}, '{"a":1}', {"a": 1}, {"a": 1}),
+    (Any, 3, "3", {"result": 3}, 3),
+    (list, ["a", "b"], '["a","b"]', {"result": ["a", "b"]}, ["a", "b"]),
+    (list[Any], [], "[]", {"result": []}, []),
+    (object, Point(1), '{"x":1,"y":0.0}', {"x": 1, "y": 0.0}, {"x": 1, "y": 0.0}),
+    # Text and content are no data.
+    (str, "hi", "hi", NOTHING, NOTHING),
+    (str | None, "hi", "hi", NOTHING, NOTHING),
+    (Optional[str], "hi", "hi", NOTHING, NOTHING),  # noqa: UP045 - the old spelling
+    (MISSING, "hi", "hi", NOTHING, NOTHING),
+    (str | Image, "hi", "hi", NOTHING, NOTHING),
+]
+
+
+@pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10", "TOOL-12", "TOOL-13")
+@pytest.mark.parametrize(("returns", "value", "text", "older", "newest"), DATA)
+def test_values(returns: Any, value: Any, text: str, older: Any, newest: Any) -> None:
+    promise = output(returns)
+    for dialect, structured in ((A, NOTHING), (B, NOTHING), (C, older), (D, older), (E, newest)):
+        result = sent(returns, value, dialect)
+        assert result["content"] == [{"type": "text", "text": text}]
+        assert result.get("structuredContent", NOTHING) == structured
+        schema = promise.schema(dialect)
+        if schema is not None:
+            jsonschema.Draft202012Validator.check_schema(schema)
+            jsonschema.Draft202012Validator(schema).validate(result["structuredContent"])
+
+
+@pytest.mark.requirement("TOOL-8", "TOOL-9")
+def test_schemas() -> None:
+    point = {
+        "title": "Point",
+        "type": "object",
+        "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.0}},
+        "required": ["x"],
+    }
+    assert [output(Point).schema(d) for d in EVERY_DIALECT] == [None, None, point, point, point]
+    wrapped = {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
+    assert [output(int).schema(d) for d in EVERY_DIALECT] == [
+        None,
+        None,
+        wrapped,
+        wrapped,
+        {"type": "integer"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "returns",
+    [
+        MISSING,
+        None,
+        type(None),
+        str,
+        str | None,
+        Any,
+        object,
+        Image,
+        Audio,
+        File,
+        TextContent,
+        ContentBlock,
+        CallToolResult,
+        InputRequiredResult,
+        Point | CallToolResult,
+        list[Image],
+        list[str | Image],
+        list[ContentBlock],
+        list,
+        list[Any],
+        tuple,
+        Sequence[TextContent],
+        typing.NoReturn,
+        str | ResourceLink | None,
+        list[Image] | None,
+        Annotated[str, "x"],
+        int | Any,
+    ],
+)
+def test_annotations_that_promise_no_data(returns: Any) -> None:
+    assert output(returns).schema(E) is None
+    assert repr(output(returns)) == "<Output promises nothing>"
+
+
+def test_reprs() -> None:
+    assert repr(output(Point)) == "<Output promises an object>"
+    assert repr(output(int)) == "<Output promises a value>"
+
+
+def test_content() -> None:
+    png = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    for returns in (MISSING, Image, str | Image, list[str | Image]):
+        assert sent(returns, Image(b"hi"), E) == {"content": [png]}
+        assert sent(returns, ["a", Image(b"hi")], E) == {"content": [{"type": "text", "text": "a"}, png]}
+    assert sent(None, None, E) == {"content": []}
+    assert sent(MISSING, None, E) == {"content": []}
+    assert sent(str | None, None, E) == {"content": []}
+
+
+@pytest.mark.requirement("CONT-2", "CONT-7")
+def test_content_that_older_revisions_lack() -> None:
+    link = ResourceLink(uri="x://y", name="y")
+    kinds = {
+        dialect.version: [
+            block["type"] for block in sent(MISSING, [link, Audio(b"hi"), Image(b"hi")], dialect)["content"]
+        ]
+        for dialect in EVERY_DIALECT
+    }
+    assert kinds == {
+        A.version: ["text", "text", "image"],
+        B.version: ["text", "audio", "image"],
+        C.version: ["resource_link", "audio", "image"],
+        D.version: ["resource_link", "audio", "image"],
+        E.version: ["resource_link", "audio", "image"],
+    }
+
+
+@pytest.mark.requirement("TOOL-10")
+@pytest.mark.parametrize(
+    ("returns", "value"),
+    [
+        (int, "3"),
+        (int, 3.5),
+        (int, None),
+        (float, float("nan")),
+        (Point, Point("x")),  # type: ignore[arg-type]
+        (Point, {"y": 1}),
+        (Point, [1]),
+        (Typed, {"n": "x"}),
+        (list[int], [1, "x"]),
+        (dict[str, int], {"a": "b"}),
+        (str, 3),
+        (str, None),
+        (str, Image(b"")),
+        (None, 3),
+        (None, "x"),
+        (str | None, 3),
+        (Literal["a"], "b"),
+    ],
+)
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_a_broken_promise_is_never_sent(returns: Any, value: Any, dialect: Dialect) -> None:
+    with pytest.raises(Misfit):
+        output(returns).result(value, dialect)
+
+
+@pytest.mark.parametrize("value", [object(), {(1, 2): 3}, [object()], b"x", {"a": object()}, 1j])
+def test_what_cannot_be_sent(value: Any) -> None:
+    with pytest.raises(TypeError):
+        output().result(value, E)
+
+
+@pytest.mark.parametrize("returns", [bytes, bytearray, memoryview, bytes | None, str | bytes, bytes | Image])
+def test_bare_bytes_are_refused_at_declaration(returns: Any) -> None:
+    with pytest.raises(DeclarationError, match="return Image, Audio or File"):
+        output(returns)
+
+
+class Opaque:
+    pass
+
+
+@pytest.mark.parametrize("returns", [Opaque, list[Opaque], Point | Data])
+def test_types_that_json_cannot_say(returns: Any) -> None:
+    with pytest.raises(DeclarationError, match="the return value cannot be described by a JSON Schema"):
+        output(returns)
+
+
+# --- Given schemas ---
+
+OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+NUMBERS = {"$ref": "#/$defs/l", "$defs": {"l": {"type": "array", "items": {"type": "integer"}}}}
+
+
+@pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10")
+def test_a_given_schema_is_sent_as_it_is() -> None:
+    promise = output(MISSING, OBJECT)
+    assert [promise.schema(d) for d in EVERY_DIALECT] == [None, None, OBJECT, OBJECT, OBJECT]
+    for dialect in (C, D, E):
+        assert sent(MISSING, {"n": 1}, dialect, OBJECT)["structuredContent"] == {"n": 1}
+    assert "structuredContent" not in sent(MISSING, {"n": 1}, B, OBJECT)
+    with pytest.raises(Misfit, match="n: 'x' is not of type 'integer'"):
+        promise.result({"n": "x"}, E)
+    with pytest.raises(Misfit, match="the value: 'n' is a required property"):
+        promise.result({}, E)
+    with pytest.raises(Misfit):
+        promise.result("text", E)
+
+
+@pytest.mark.requirement("TOOL-8", "TOOL-9")
+def test_a_given_schema_of_no_object_is_for_the_newest_revision() -> None:
+    promise = output(MISSING, NUMBERS)
+    assert [promise.schema(d) for d in EVERY_DIALECT] == [None, None, None, None, NUMBERS]
+    assert sent(MISSING, [1], E, NUMBERS) == {
+        "content": [{"type": "text", "text": "[1]"}],
+        "structuredContent": [1],
+    }
+    assert sent(MISSING, [1], D, NUMBERS) == {"content": [{"type": "text", "text": "[1]"}]}
+
+
+def test_a_given_schema_is_checked_at_declaration() -> None:
+    with pytest.raises(DeclarationError, match="'f': output_schema: not a valid JSON Schema"):
+        output(MISSING, {"type": "objekt"})
+
+
+# --- Results that a tool builds itself ---
+
+
+def test_a_built_result_goes_out_as_it_is() -> None:
+    mine = CallToolResult(content=[TextContent("x")], is_error=True, meta={"a": 1})
+    assert output().result(mine, E) is mine
+    other = InputRequiredResult(request_state="s")
+    assert output(Point).result(other, E) is other
+    plain = Result()
+    assert output().result(plain, E) is plain
+
+
+def test_a_built_result_may_hold_what_handlers_hold() -> None:
+    content: Any = ["x", Image(b"hi")]
+    mine = CallToolResult(content=content)
+    result = output().result(mine, E)
+    assert isinstance(result, CallToolResult)
+    assert result.content == [TextContent("x"), ImageContent("aGk=", "image/png")]
+    assert mine.content == content
+    with pytest.raises(TypeError, match="neither text nor content blocks"):
+        output().result(CallToolResult(content=[3]), E)  # type: ignore[list-item]
+
+
+@pytest.mark.requirement("TOOL-9", "TOOL-10")
+def test_the_structured_part_of_a_built_result() -> None:
+    promise = output(Point)
+    good = CallToolResult(content=[], structured_content=Point(1))
+    assert [sent(Point, good, d).get("structuredContent") for d in EVERY_DIALECT] == [None, None] + [
+        {"x": 1, "y": 0.0}
+    ] * 3
+    with pytest.raises(Misfit):
+        promise.result(CallToolResult(content=[], structured_content={"x": "1"}), E)
+    with pytest.raises(Misfit, match="promises structured content"):
+        promise.result(CallToolResult(content=[]), E)
+    failed = CallToolResult(content=[], is_error=True)
+    assert promise.result(failed, E) is failed
+    assert sent(Point, CallToolResult(content=[], structured_content={"odd": 1}, is_error=True), E) == {
+        "content": [],
+        "structuredContent": {"odd": 1},
+        "isError": True,
+    }
+    nothing = CallToolResult(content=[], structured_content=None)
+    assert [sent(MISSING, nothing, d).get("structuredContent", NOTHING) for d in EVERY_DIALECT] == [
+        NOTHING, NOTHING, {"result": None}, {"result": None}, None,
+    ]  # fmt: skip
+
+
+def test_structured_content_is_encoded_once() -> None:
+    result = output(Point).result(Point(1), E)
+    assert isinstance(result, CallToolResult)
+    assert isinstance(result.structured_content, Raw)
+    assert output(str).result("x", E) == CallToolResult(content=[TextContent("x")], structured_content=UNSET)

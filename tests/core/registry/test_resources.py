@@ -1,0 +1,256 @@
+"""Resources: listed, found by URI or template, and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_core import Dialect, McpError
+from mcp_core.registry import Audio, Context, DeclarationError, File, Image, ResourceNotFound, Server
+from mcp_core.types import Annotations, Icon, ReadResourceResult, ResourceContents
+from tests.core.registry.asking import EVERY_DIALECT, A, C, E, answered
+
+
+class Point(msgspec.Struct):
+    x: int
+
+
+def make() -> Server:
+    server = Server("s")
+
+    @server.resource(
+        "notes://today",
+        title="Today",
+        mime_type="text/markdown",
+        size=5,
+        annotations=Annotations(priority=1.0, last_modified="2026-07-28T00:00:00Z"),
+        icons=[Icon("https://example.com/i")],
+        meta={"a": 1},
+    )
+    def today() -> str:
+        """Notes of the day."""
+        return "# Hi!"
+
+    @server.resource("notes://{day}", name="notes", mime_type="text/plain")
+    async def notes(day: int, context: Context) -> str:
+        """Notes of a day."""
+        return f"{context.request_id}: day {day!r}"
+
+    @server.resource("notes://{word}")
+    def by_word(word: str) -> str:
+        if word == "none":
+            raise ResourceNotFound("No such word")
+        return f"word {word}"
+
+    @server.resource("files:///{+path}{?rev}")
+    def files(path: str, rev: int = 0) -> bytes:
+        return f"{path}@{rev}".encode()
+
+    @server.resource("tree://r{/parts*}")
+    def tree(parts: list[str]) -> list[str]:
+        return parts
+
+    return server
+
+
+@pytest.mark.requirement("RES-2", "CONT-5", "META-19")
+def test_listing() -> None:
+    oldest = {
+        "uri": "notes://today",
+        "name": "today",
+        "description": "Notes of the day.",
+        "mimeType": "text/markdown",
+        "size": 5,
+        "annotations": {"priority": 1.0},
+    }
+    notes = {"priority": 1.0, "lastModified": "2026-07-28T00:00:00Z"}
+    in_c = {**oldest, "title": "Today", "annotations": notes, "_meta": {"a": 1}}
+    in_e = {**in_c, "icons": [{"src": "https://example.com/i"}]}
+    for dialect, expected in ((A, oldest), (C, in_c), (E, in_e)):
+        assert answered(make(), "resources/list", {}, dialect)["resources"] == [expected]
+        templates = answered(make(), "resources/templates/list", {}, dialect)["resourceTemplates"]
+        assert templates[0] == {
+            "uriTemplate": "notes://{day}",
+            "name": "notes",
+            "description": "Notes of a day.",
+            "mimeType": "text/plain",
+        }
+        assert [t["name"] for t in templates] == ["notes", "by_word", "files", "tree"]
+
+
+def read(server: Server, uri: str, dialect: Dialect = E) -> Any:
+    answer = answered(server, "resources/read", {"uri": uri}, dialect)
+    if "contents" not in answer:
+        return answer
+    (contents,) = answer["contents"]
+    assert contents.pop("uri") == uri
+    return contents
+
+
+@pytest.mark.requirement("RES-3", "CONT-6")
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_reading(dialect: Dialect) -> None:
+    server = make()
+    assert read(server, "notes://today", dialect) == {"mimeType": "text/markdown", "text": "# Hi!"}
+    assert read(server, "notes://3", dialect) == {"mimeType": "text/plain", "text": "id-1: day 3"}
+    assert read(server, "notes://x%20y", dialect) == {"mimeType": "text/plain", "text": "word x y"}
+    octets = "application/octet-stream"
+    assert read(server, "files:///a/b?rev=2", dialect) == {"mimeType": octets, "blob": "YS9iQDI="}
+    assert read(server, "files:///a/b", dialect) == {"mimeType": octets, "blob": "YS9iQDA="}
+    assert read(server, "tree://r/a/b", dialect) == {"mimeType": "application/json", "text": '["a","b"]'}
+
+
+def test_the_exact_uri_comes_first_then_templates_in_order() -> None:
+    server = Server("s")
+    server.add_resource("x://{b}", lambda b: "late", name="late")
+    server.add_resource("x://{a}", lambda a: "later", name="later")
+    assert read(server, "x://y")["text"] == "late"
+    server.add_resource("x://y", lambda: "exact", name="exact")
+    assert read(server, "x://y")["text"] == "exact"
+
+
+@pytest.mark.requirement("RES-7", "RES-8")
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_not_found(dialect: Dialect) -> None:
+    code = -32602 if dialect is E else -32002
+    for uri, message in (
+        ("other://x", "Resource not found"),
+        ("", "Resource not found"),
+        ("notes://today/", "Resource not found"),
+        ("notes://none", "No such word"),
+    ):
+        assert read(make(), uri, dialect) == {"code": code, "message": message, "data": {"uri": uri}}
+    assert str(ResourceNotFound()) == "Resource not found"
+
+
+@pytest.mark.requirement("RES-12")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "files:///../etc/passwd",
+        "files:///a/%2e%2e/b",
+        "files:////etc/passwd",
+        "files:///a%00",
+        "tree://r/..",
+        "notes://a%2Fb",
+    ],
+)
+def test_a_path_that_leads_outside_is_not_found(uri: str) -> None:
+    assert read(make(), uri)["data"] == {"uri": uri}
+
+
+def test_a_value_that_the_function_cannot_take_is_not_found() -> None:
+    assert read(make(), "files:///a?rev=new") == {
+        "code": -32602,
+        "message": "Resource not found",
+        "data": {"uri": "files:///a?rev=new"},
+    }
+
+
+def value_of(value: Any, **options: Any) -> Any:
+    server = Server("s")
+    server.add_resource("x://y", lambda: value, name="y", **options)
+    answer = answered(server, "resources/read", {"uri": "x://y"})
+    return answer.get("contents", answer)
+
+
+@pytest.mark.requirement("CONT-6")
+@pytest.mark.parametrize(
+    ("value", "contents"),
+    [
+        ("hi", [{"uri": "x://y", "mimeType": "text/plain", "text": "hi"}]),
+        ("", [{"uri": "x://y", "mimeType": "text/plain", "text": ""}]),
+        (b"hi", [{"uri": "x://y", "mimeType": "application/octet-stream", "blob": "aGk="}]),
+        (bytearray(b"hi"), [{"uri": "x://y", "mimeType": "application/octet-stream", "blob": "aGk="}]),
+        ({"a": 1}, [{"uri": "x://y", "mimeType": "application/json", "text": '{"a":1}'}]),
+        (["a"], [{"uri": "x://y", "mimeType": "application/json", "text": '["a"]'}]),
+        ([], [{"uri": "x://y", "mimeType": "application/json", "text": "[]"}]),
+        (Point(1), [{"uri": "x://y", "mimeType": "application/json", "text": '{"x":1}'}]),
+        (Image(b"hi"), [{"uri": "x://y", "mimeType": "image/png", "blob": "aGk="}]),
+        (Audio(b"hi"), [{"uri": "x://y", "mimeType": "audio/wav", "blob": "aGk="}]),
+        (File("hi", "x://z"), [{"uri": "x://z", "text": "hi"}]),
+        (ResourceContents(uri="x://z", text="hi"), [{"uri": "x://z", "text": "hi"}]),
+        (
+            ["a", ResourceContents(uri="x://z", text="hi"), b"hi"],
+            [
+                {"uri": "x://y", "mimeType": "text/plain", "text": "a"},
+                {"uri": "x://z", "text": "hi"},
+                {"uri": "x://y", "mimeType": "application/octet-stream", "blob": "aGk="},
+            ],
+        ),
+    ],
+)
+def test_values(value: Any, contents: Any) -> None:
+    assert value_of(value) == contents
+    if len(contents) == 1 and isinstance(value, str | bytes | dict):
+        assert value_of(value, mime_type="a/b")[0]["mimeType"] == "a/b"
+
+
+@pytest.mark.requirement("RES-7", "RES-9")
+@pytest.mark.parametrize("value", [None, object(), [b"x", None]])
+def test_values_that_are_none(value: Any) -> None:
+    assert value_of(value) == {"code": -32603, "message": "Internal error (reference ref)"}
+
+
+def test_a_built_result_goes_out_as_it_is() -> None:
+    mine = ReadResourceResult(contents=[ResourceContents(uri="a:", text="b")], ttl_ms=5)
+    assert value_of(mine) == [{"uri": "a:", "text": "b"}]
+
+
+def test_an_error_of_the_authors_own() -> None:
+    server = Server("s")
+
+    @server.resource("x://y")
+    def locked() -> str:
+        raise McpError(403, "Locked")
+
+    assert read(server, "x://y") == {"code": 403, "message": "Locked"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "function", "options", "why"),
+    [
+        ("no uri", lambda: "", {}, "is no URI"),
+        ("{x}", lambda x: "", {}, "is no URI"),
+        ("x://y", lambda z: "", {}, "takes z, but 'x://y' has no variables"),
+        ("x://{a}", lambda: "", {}, r"no parameter for \{a\}"),
+        ("x://{a}", lambda a, b: "", {}, "'b' is no variable"),
+        ("x://{a}", lambda a, b=1: "", {}, "'b' is no variable"),
+        ("x://h{?a}", lambda a: "", {}, "may leave 'a' out, so it needs a default"),
+        ("x://{a}{b}", lambda a, b: "", {}, "cannot be matched"),
+        ("x://{a", lambda a: "", {}, "never closed"),
+        ("x://{a}", lambda a: "", {"size": 3}, "has no size"),
+        ("x://y", lambda: "", {"icons": [Icon("x.png")]}, "icon"),
+        ("x://y", lambda: "", {"meta": {"a b": 1}}, "_meta"),
+        ("taken://x", lambda: "", {}, "there is a resource 'taken://x' already"),
+        ("taken://{x}/t", lambda x: "", {}, "there is a resource template"),
+    ],
+)
+def test_what_cannot_be_declared(uri: str, function: Any, options: Any, why: str) -> None:
+    server = Server("s")
+    server.add_resource("taken://x", lambda: "", name="x")
+    server.add_resource("taken://{x}/t", lambda x: "", name="x")
+    with pytest.raises(DeclarationError, match=why):
+        server.add_resource(uri, function, **options)
+
+
+async def _slow() -> str:
+    return ""
+
+
+class Nameless:
+    def __call__(self) -> str:
+        return ""
+
+
+def test_more_that_cannot_be_declared() -> None:
+    server = Server("s")
+    with pytest.raises(DeclarationError, match="thread=True is for a plain def"):
+        server.add_resource("x://y", _slow, thread=True)
+    with pytest.raises(DeclarationError, match="no name of its own"):
+        server.add_resource("x://y", Nameless())
+    made = make()
+    assert repr(made._resources["notes://today"]).startswith("<resource 'notes://today': function ")
+    assert repr(made._templates["notes://{day}"]).startswith("<resource template 'notes://{day}': function ")

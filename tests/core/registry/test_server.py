@@ -1,0 +1,199 @@
+"""The server object: what it declares, its lists, and the whole way through a `Connection`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, RequestReceived, Role
+from mcp_core.registry import DeclarationError, Invocation, Server
+from mcp_core.types import Icon, Result
+from tests.core.registry.asking import EVERY_DIALECT, D, E, answered, request
+
+
+def full() -> Server:
+    server = Server("s", "1.2")
+
+    @server.tool
+    def zeta() -> str:
+        """Last letter."""
+        return "z"
+
+    @server.tool(name="alpha")
+    def other() -> str:
+        """First letter."""
+        return "a"
+
+    server.add_prompt(lambda: "x", name="p")
+    server.add_resource("x://y", lambda: "x", name="r")
+    server.add_resource("x://{y}", lambda y: "x", name="t")
+    return server
+
+
+def test_identity() -> None:
+    server = Server(
+        "s", "1.2", title="S", description="d", instructions="i", website_url="https://example.com",
+        icons=[Icon("data:,")], limits=Limits(in_flight=3), versions=["2025-06-18", "2026-07-28"],
+    )  # fmt: skip
+    config = server.config()
+    assert (config.info.name, config.info.version, config.info.title) == ("s", "1.2", "S")
+    assert (config.info.description, config.info.website_url) == ("d", "https://example.com")
+    assert config.info.icons == [Icon("data:,")]
+    assert config.instructions == "i"
+    assert config.limits.in_flight == 3
+    assert config.versions == ["2026-07-28", "2025-06-18"]
+    assert Server("s").config().versions == list(ALL)
+    assert Server("s").info.version == "0"
+
+
+def test_what_is_refused_about_a_server() -> None:
+    with pytest.raises(ValueError, match="not a revision"):
+        Server("s", versions=["2024-01-01"])
+    with pytest.raises(DeclarationError, match="icon"):
+        Server("s", icons=[Icon("i.png")])
+
+
+@pytest.mark.requirement("TOOL-1", "RES-1", "PRM-1")
+def test_capabilities_follow_from_what_is_declared() -> None:
+    def declared(server: Server) -> Any:
+        return json.loads(E.encode(server.config().capabilities))
+
+    server = Server("s")
+    assert declared(server) == {}
+    server.add_tool(lambda: None, name="t", description="d")
+    assert declared(server) == {"tools": {}}
+    server.add_resource("x://{y}", lambda y: "", name="r")
+    assert declared(server) == {"tools": {}, "resources": {}}
+    server.add_prompt(lambda: "", name="p")
+    assert declared(server) == {"tools": {}, "resources": {}, "prompts": {}}
+    server.remove_resource("x://{y}")
+    server.remove_tool("t")
+    assert declared(server) == {"prompts": {}}
+    server.add_resource("x://y", lambda: "", name="r")
+    assert declared(server) == {"prompts": {}, "resources": {}}
+
+
+LISTS = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+
+
+@pytest.mark.requirement("TOOL-3")
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_an_empty_list_is_a_list(method: str, dialect: Dialect) -> None:
+    answer = answered(Server("s"), method, {}, dialect)
+    assert [value for value in answer.values() if isinstance(value, list)] == [[]]
+    assert ("ttlMs" in answer, "cacheScope" in answer) == (dialect is E, dialect is E)
+
+
+@pytest.mark.requirement("TOOL-4", "TOOL-5")
+@pytest.mark.parametrize("method", LISTS)
+def test_lists_are_encoded_once_for_each_revision(method: str) -> None:
+    server = full()
+    first = server.answer(request(method))
+    assert isinstance(first, Raw)
+    assert server.answer(request(method)) is first
+    assert server.answer(request(method, {}, D)) is not first
+    assert answered(full(), method) == answered(server, method)
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_lists_are_in_the_order_of_declaration() -> None:
+    assert [tool["name"] for tool in answered(full(), "tools/list")["tools"]] == ["zeta", "alpha"]
+
+
+def test_lists_follow_changes() -> None:
+    server = full()
+    for method, key in zip(LISTS, ("tools", "resources", "resourceTemplates", "prompts"), strict=True):
+        assert answered(server, method)[key]
+    server.add_tool(lambda: None, name="t", description="d")
+    server.remove_tool("zeta")
+    assert [tool["name"] for tool in answered(server, "tools/list")["tools"]] == ["alpha", "t"]
+    server.remove_prompt("p")
+    server.remove_resource("x://y")
+    server.remove_resource("x://{y}")
+    for method, key in zip(LISTS[1:], ("resources", "resourceTemplates", "prompts"), strict=True):
+        assert answered(server, method)[key] == []
+    for remove in (server.remove_tool, server.remove_prompt, server.remove_resource, server.remove_method):
+        with pytest.raises(KeyError):
+            remove("nothing")
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_no_cursor_was_ever_given_out(method: str) -> None:
+    assert answered(full(), method, {"cursor": "x"}) == {"code": -32602, "message": "Unknown cursor"}
+    assert answered(full(), method, {"cursor": ""})["code"] == -32602
+
+
+def test_decorators_give_the_function_back() -> None:
+    server = Server("s")
+
+    def function() -> str:
+        """Do."""
+        return ""
+
+    assert server.tool(function) is function
+    assert server.tool(name="b")(function) is function
+    assert server.prompt(function) is function
+    assert server.prompt(name="b")(function) is function
+    assert server.resource("x://y")(function) is function
+    assert server.method("acme/x")(function) is function
+
+
+def test_repr() -> None:
+    assert repr(Server("s")) == "<Server 's' with nothing>"
+    server = full()
+    server.method("acme/x")(lambda: None)
+    assert repr(server) == "<Server 's' with 2 tools, 2 resources, 1 prompts, 1 methods>"
+
+
+def test_a_method_that_only_looks_like_ours_is_unknown() -> None:
+    answer = answered(full(), "completion/complete", {
+        "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""},
+    })  # fmt: skip
+    assert answer["code"] == -32601
+
+
+@pytest.mark.parametrize("version", [v for v in DIALECTS if DIALECTS[v].stateful])
+def test_a_whole_conversation(version: str) -> None:
+    """Bytes in, bytes out, with the core's `Connection` between: the answers are legal messages of the
+    revision.
+    """
+    server = full()
+    connection = Connection(Role.SERVER, server.config())
+
+    def say(message: dict[str, Any]) -> list[Any]:
+        connection.receive_data(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n", 0.0)
+        while isinstance(event := connection.next_event(), RequestReceived) or hasattr(event, "peer"):
+            if isinstance(event, RequestReceived):
+                plan = server.answer(event)
+                result: Any = plan.result(plan.call()) if isinstance(plan, Invocation) else plan
+                assert connection.send_result(event.id, result)
+        return [json.loads(line) for line in connection.data_to_send().splitlines()]
+
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}}
+    (welcome,) = say({"id": 1, "method": "initialize", "params": hello})
+    assert welcome["result"]["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
+    assert say({"method": "notifications/initialized"}) == []
+    (listed,) = say({"id": 2, "method": "tools/list"})
+    assert [tool["name"] for tool in listed["result"]["tools"]] == ["zeta", "alpha"]
+    (called,) = say({"id": 3, "method": "tools/call", "params": {"name": "alpha"}})
+    assert called["result"] == {"content": [{"type": "text", "text": "a"}]}
+
+
+def test_a_result_is_a_result() -> None:
+    plan = full().answer(request("tools/call", {"name": "alpha", "arguments": {"x": 1}}))
+    assert isinstance(plan, Result)
+
+
+def test_importing_the_registry_loads_no_runtime() -> None:
+    program = (
+        "import sys, mcp_core.registry\n"
+        "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

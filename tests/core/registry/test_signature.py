@@ -1,0 +1,454 @@
+"""Arguments: which are read, as what, and what is said about those that do not fit."""
+
+# No postponed annotations here: types are made inside of test functions.
+
+import dataclasses
+import decimal
+import enum
+import json
+import uuid
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, Meta, Raw
+
+from mcp_core.registry import Context, DeclarationError
+from mcp_core.registry._function import inspect_function
+from mcp_core.registry._signature import (
+    ArgumentReader,
+    Misfit,
+    NotAnObject,
+    TextReader,
+    read_back,
+    read_object,
+)
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Place:
+    lat: float
+    lon: float = 0.0
+
+
+class Options(TypedDict):
+    deep: bool
+    depth: NotRequired[int]
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str = "r"
+
+
+class Tree(msgspec.Struct):
+    name: str
+    children: list["Tree"] = []
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("x is negative")
+
+
+def reader_of(annotation: Any, *default: Any) -> ArgumentReader:
+    """A reader for `def f(x: annotation = default)`."""
+
+    def f(x): ...  # type: ignore[no-untyped-def]
+
+    f.__annotations__ = {"x": annotation}
+    f.__defaults__ = default
+    return ArgumentReader(inspect_function(f))
+
+
+def read(annotation: Any, value: str) -> Any:
+    return reader_of(annotation).read(Raw(b'{"x":%b}' % value.encode()))["x"]
+
+
+ACCEPTED: list[tuple[Any, str, Any]] = [
+    (int, "3", 3),
+    (int, "3.0", 3),
+    (int, "3e2", 300),
+    (int, "-0.0", 0),
+    (int, "123456789012345678901234567890", 123456789012345678901234567890),
+    (float, "3", 3.0),
+    (float, "3.5", 3.5),
+    (bool, "true", True),
+    (str, '"é"', "é"),
+    (None, "null", None),
+    (Optional[int], "null", None),  # noqa: UP045 - the old spelling is what is tested
+    (int | str, '"3"', "3"),
+    (int | str, "3.0", 3),
+    (Any, '{"a":[1]}', {"a": [1]}),
+    (Literal["a", 3], "3.0", 3),
+    (Color, '"red"', Color.RED),
+    (datetime, '"2026-07-28T12:00:00Z"', datetime(2026, 7, 28, 12, tzinfo=UTC)),
+    (date, '"2026-07-28"', date(2026, 7, 28)),
+    (time, '"12:00:00"', time(12)),
+    (timedelta, '"PT1H"', timedelta(hours=1)),
+    (uuid.UUID, '"12345678-1234-5678-1234-567812345678"', uuid.UUID("12345678-1234-5678-1234-567812345678")),
+    (decimal.Decimal, '"1.10"', decimal.Decimal("1.10")),
+    (bytes, '"aGk="', b"hi"),
+    (list[int], "[1,2.0]", [1, 2]),
+    (set[str], '["a","a"]', {"a"}),
+    (tuple[int, str], '[1.0,"a"]', (1, "a")),
+    (dict[str, list[int]], '{"a":[1.0]}', {"a": [1]}),
+    (dict[int, int], '{"1":2.0}', {1: 2}),
+    (Place, '{"lat":1}', Place(1.0)),
+    (Options, '{"deep":true,"depth":2.0}', {"deep": True, "depth": 2}),
+    (Pair, "[1.0]", Pair(1)),
+    (Tree, '{"name":"a","children":[{"name":"b"}]}', Tree("a", [Tree("b")])),
+    (Annotated[int, Meta(ge=1)], "1.0", 1),
+    (Annotated[list[Annotated[int, Meta(le=3)]], "numbers"], "[3]", [3]),
+    (Strict, '{"x":1.0}', Strict(1)),
+]
+
+
+@pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
+def test_what_is_accepted(annotation: Any, value: str, expected: Any) -> None:
+    found = read(annotation, value)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
+@pytest.mark.requirement("JSCH-3")
+def test_the_schema_is_valid_and_accepts_the_same(annotation: Any, value: str, expected: Any) -> None:
+    schema = reader_of(annotation).schema
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    if annotation != set[str]:  # a set takes a value twice, its schema does not
+        jsonschema.Draft202012Validator(schema).validate({"x": json.loads(value)})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "why"),
+    [
+        (int, '"3"', "Invalid argument `x`: expected `int`, got `str`"),
+        (int, "3.5", "Invalid argument `x`: expected `int`, got `float`"),
+        (int, "true", "Invalid argument `x`: expected `int`, got `bool`"),
+        (int, "null", "Invalid argument `x`: expected `int`, got `null`"),
+        (int, "1e400", "Invalid argument `x`: number out of range"),
+        (float, '"1"', "Invalid argument `x`: expected `float`, got `str`"),
+        (str, "3", "Invalid argument `x`: expected `str`, got `int`"),
+        (list[int], '[1,"b"]', "Invalid argument `x[1]`: expected `int`, got `str`"),
+        (Literal["a"], '"b"', "Invalid argument `x`: invalid enum value 'b'"),
+        (Color, '"green"', "Invalid argument `x`: invalid enum value 'green'"),
+        (Place, '{"lon":1}', "Invalid argument `x`: object missing required field `lat`"),
+        (Strict, '{"x":-1}', "Invalid argument `x`: x is negative"),
+        (Strict, '{"x":1,"y":2}', "Invalid argument `x`: object contains unknown field `y`"),
+        (Annotated[int, Meta(ge=5)], "3", "Invalid argument `x`: expected `int` >= 5"),
+        (datetime, '"soon"', "Invalid argument `x`: invalid RFC3339 encoded datetime"),
+    ],
+)
+def test_what_is_refused_and_why(annotation: Any, value: str, why: str) -> None:
+    with pytest.raises(Misfit) as caught:
+        read(annotation, value)
+    assert str(caught.value) == why
+
+
+def two(city: str, days: int = 1) -> None: ...
+
+
+def nothing() -> None: ...
+
+
+TWO = ArgumentReader(inspect_function(two))
+NOTHING = ArgumentReader(inspect_function(nothing))
+
+
+def test_absent_arguments_are_empty() -> None:
+    assert NOTHING.read(UNSET) == {}
+    assert NOTHING.schema == {
+        "type": "object",
+        "properties": {},
+        "required": [],
+        "additionalProperties": False,
+    }
+    with pytest.raises(Misfit, match="Missing argument `city`"):
+        TWO.read(UNSET)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("{}", "Missing argument `city`"),
+        ('{"city":"Oslo","day":3}', "Unknown argument `day`; the arguments are: city, days"),
+        ('{"city":', "Invalid arguments: input data was truncated"),
+        ('{"city":"\\ud800"}', "Invalid arguments: input data was truncated"),
+    ],
+)
+def test_faults_of_the_whole(arguments: str, why: str) -> None:
+    with pytest.raises(Misfit) as caught:
+        TWO.read(arguments.encode())
+    assert str(caught.value) == why
+    with pytest.raises(Misfit, match="the arguments are: none"):
+        NOTHING.read(b'{"x":1}')
+
+
+@pytest.mark.parametrize("arguments", [b"[]", b"3", b'"x"', b"true", b"1.0"])
+def test_what_is_no_object(arguments: bytes) -> None:
+    with pytest.raises(NotAnObject):
+        TWO.read(arguments)
+    with pytest.raises(NotAnObject):
+        read_object(arguments)
+
+
+def test_bytes_that_no_text_can_hold() -> None:
+    with pytest.raises(Misfit):
+        TWO.read(b'{"city":"\xff"}')
+    with pytest.raises(Misfit):
+        reader_of(Any).read(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+    with pytest.raises(Misfit):
+        read_object(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+
+
+def test_read_object() -> None:
+    assert read_object(UNSET) == {}
+    assert read_object(b'{"a":1.0}') == {"a": 1.0}
+    with pytest.raises(Misfit):
+        read_object(b"{")
+
+
+def test_defaults_are_the_functions_own() -> None:
+    mine = ["a"]
+    tree = Tree("t")
+    marker = object()
+
+    def f(
+        a: int = 1, b: list[str] = mine, c: Tree = tree, d: Any = marker, e: tuple[int, ...] = (1,),
+        g: Color = Color.RED,
+        h: int = None, i: str | None = None,  # type: ignore[assignment] # noqa: RUF013
+    ) -> None: ...  # fmt: skip
+
+    reader = ArgumentReader(inspect_function(f))
+    found = reader.read(UNSET)
+    assert found["b"] is mine
+    assert found["c"] is tree
+    assert found["d"] is marker
+    assert found["h"] is None
+    defaults = {name: p.get("default", "-") for name, p in reader.schema["properties"].items()}
+    tree_json = {"name": "t", "children": []}
+    assert defaults == {
+        "a": 1,
+        "b": ["a"],
+        "c": tree_json,
+        "d": "-",
+        "e": [1],
+        "g": "red",
+        "h": None,
+        "i": None,
+    }
+    assert reader.schema["required"] == []
+    assert reader.read(b'{"h":null}')["h"] is None
+
+
+def test_the_schema_of_a_signature() -> None:
+    def f(  # type: ignore[no-untyped-def]
+        city: Annotated[str, "Where"],
+        context: Context,
+        trees: list[Tree],
+        at: datetime | None = None,
+        *,
+        from_: Annotated[int, Meta(ge=0, description="first")] = 0,
+        when: dict[str, Annotated[time, "x"]] = {},  # noqa: B006
+        kind: Literal[1, 2] = 1,
+        anything=None,
+    ) -> None:
+        """Do.
+
+        Args:
+            trees: Some trees.
+            from_: Not this text.
+        """
+
+    schema = ArgumentReader(inspect_function(f)).schema
+    assert schema == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Where"},
+            "trees": {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "description": "Some trees."},
+            "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "default": None},
+            "from": {"type": "integer", "minimum": 0, "description": "first", "default": 0},
+            "when": {
+                "type": "object",
+                "additionalProperties": {"type": "string", "format": "time"},
+                "default": {},
+            },
+            "kind": {"type": "integer", "enum": [1, 2], "default": 1},
+            "anything": {"default": None},
+        },
+        "required": ["city", "trees"],
+        "additionalProperties": False,
+        "$defs": {
+            "Tree": {
+                "title": "Tree",
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "default": []},
+                },
+                "required": ["name"],
+            }
+        },
+    }
+
+
+def test_arguments_are_named_as_python_names_them() -> None:
+    def f(from_: int, self_: int, *, class_: int = 2) -> None: ...
+
+    reader = ArgumentReader(inspect_function(f))
+    assert reader.read(b'{"from":1,"self":3}') == {"from_": 1, "self_": 3, "class_": 2}
+    assert repr(reader) == "<ArgumentReader from, self, class>"
+
+
+class NoJson:
+    pass
+
+
+class Unfinished(msgspec.Struct):
+    x: "NotDefinedAnywhere"  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize("annotation", [NoJson, object, list[NoJson], Place | Tree, complex, Unfinished])
+def test_types_that_json_cannot_say_are_refused_at_once(annotation: Any) -> None:
+    with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
+        reader_of(annotation)
+    with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
+        text_reader_of(annotation)
+
+
+def test_a_constraint_that_makes_no_sense() -> None:
+    def f(x: Annotated[int, Meta(min_length=3)]) -> None: ...
+
+    with pytest.raises(DeclarationError):
+        ArgumentReader(inspect_function(f))
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text("ab/é", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abx"), inner, max_size=3),
+    max_leaves=6,
+)
+
+TYPES = (int, float, str, bool, list[int], dict[str, int], Place, Options, int | None, Literal["a", 1], Any)
+READERS = [reader_of(annotation) for annotation in TYPES]
+VALIDATORS = [jsonschema.Draft202012Validator(reader.schema) for reader in READERS]
+
+
+@given(value=json_values, index=st.integers(min_value=0, max_value=len(TYPES) - 1))
+def test_reading_agrees_with_the_schema(value: Any, index: int) -> None:
+    """What the schema admits is read, what it does not admit is a Misfit, and nothing else happens."""
+    admitted = VALIDATORS[index].is_valid({"x": value})
+    try:
+        READERS[index].read(json.dumps({"x": value}).encode())
+    except Misfit:
+        assert not admitted
+    else:
+        assert admitted
+
+
+# --- Text ---
+
+
+def text_reader_of(annotation: Any, *default: Any) -> TextReader:
+    def f(x): ...  # type: ignore[no-untyped-def]
+
+    f.__annotations__ = {"x": annotation}
+    f.__defaults__ = default
+    return TextReader(inspect_function(f))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (str, "3", "3"),
+        (str, "", ""),
+        (Annotated[str, Meta(max_length=2)], "", ""),
+        (Any, "3", "3"),
+        (Annotated[str, "x"], "3", "3"),
+        (int, "3", 3),
+        (int, "-3", -3),
+        (float, "3", 3.0),
+        (float, "1e3", 1000.0),
+        (bool, "true", True),
+        (bool, "false", False),
+        (bool, "0", False),
+        (Color, "red", Color.RED),
+        (Literal["a", "b"], "a", "a"),
+        (Literal[1, 2], "2", 2),
+        (int | None, "3", 3),
+        (int | None, "null", None),
+        (int | str, "3", "3"),
+        (list[int], "[1,2]", [1, 2]),
+        (list[int], ["1", "2"], [1, 2]),
+        (list[str], ["1", "2"], ["1", "2"]),
+        (Place, '{"lat":1}', Place(1.0)),
+        (dict[str, int], '{"a":1}', {"a": 1}),
+        (date, "2026-07-28", date(2026, 7, 28)),
+        (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
+    ],
+)
+def test_text_is_read_leniently(annotation: Any, text: Any, value: Any) -> None:
+    found = text_reader_of(annotation).read({"x": text})
+    assert found == {"x": value}
+    assert type(found["x"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "why"),
+    [
+        (int, "three", "Invalid argument `x`: expected `int`, got `str`"),
+        (int, "", "Invalid argument `x`: expected `int`, got `str`"),
+        (list[int], "[1", "Invalid argument `x`: expected `array`, got `str`"),
+        (Annotated[str, Meta(max_length=2)], "abc", "Invalid argument `x`: expected `str` of length <= 2"),
+        (
+            Annotated[str, Meta(pattern="^a+$")],
+            '"a"',
+            "Invalid argument `x`: expected `str` matching regex '^a+$'",
+        ),
+        (list[int], ["1", "b"], "Invalid argument `x`: expected `int`, got `str` - at `$[1]`"),
+        (Annotated[int, Meta(ge=5)], "3", "Invalid argument `x`: expected `int` >= 5"),
+    ],
+)
+def test_text_that_does_not_fit(annotation: Any, text: Any, why: str) -> None:
+    with pytest.raises(Misfit) as caught:
+        text_reader_of(annotation).read({"x": text})
+    assert str(caught.value) == why
+
+
+def test_text_arguments_as_a_whole() -> None:
+    reader = TextReader(inspect_function(two))
+    assert reader.read({"city": "Oslo"}) == {"city": "Oslo"}
+    assert reader.read({"city": "Oslo", "days": "2"}) == {"city": "Oslo", "days": 2}
+    assert reader.read({"city": "", "days": ""}) == {"city": ""}  # a form's empty field is a default
+    with pytest.raises(Misfit, match="Missing argument `city`"):
+        reader.read({"days": "2"})
+    with pytest.raises(Misfit, match="Unknown argument `day`; the arguments are: city, days"):
+        reader.read({"city": "x", "day": "2"})
+    with pytest.raises(Misfit, match="the arguments are: none"):
+        TextReader(inspect_function(nothing)).read({"x": "y"})
+    assert repr(reader) == "<TextReader city, days>"
+
+
+def test_reading_back() -> None:
+    assert read_back(b"3", msgspec.json.Decoder(int).decode) == 3
+    with pytest.raises(Misfit, match="Expected `int`"):
+        read_back(b'"3"', msgspec.json.Decoder(int).decode)

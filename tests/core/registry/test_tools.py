@@ -1,0 +1,289 @@
+"""Tools: how they are listed and called."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from mcp_core import Dialect, McpError, ToolError
+from mcp_core.registry import Context, DeclarationError, Server
+from mcp_core.types import Icon, ToolAnnotations
+from tests.core.registry.asking import EVERY_DIALECT, A, B, C, D, E, answered, called, request, text_of
+
+
+class Forecast(msgspec.Struct):
+    city: str
+    degrees: list[float]
+
+
+@pytest.fixture
+def server() -> Server:
+    server = Server("weather")
+
+    @server.tool(
+        title="Forecast",
+        annotations=ToolAnnotations(read_only_hint=True),
+        icons=[Icon("https://example.com/i.png")],
+        meta={"example.com/kind": "weather"},
+    )
+    def forecast(city: str, days: Annotated[int, msgspec.Meta(ge=1, le=7)] = 1) -> Forecast:
+        """The weather to come.
+
+        Args:
+            city: Where.
+        """
+        return Forecast(city, [1.5] * days)
+
+    @server.tool
+    async def now(context: Context) -> str:
+        """The weather now."""
+        return f"sun, says {context.server.info.name}"
+
+    @server.tool
+    def fail(how: str) -> None:
+        """Fail."""
+        raise {"tool": ToolError("no"), "mcp": McpError(7, "odd"), "bug": ValueError("secret")}[how]
+
+    return server
+
+
+INPUT = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Where."},
+        "days": {"type": "integer", "minimum": 1, "maximum": 7, "default": 1},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+OUTPUT = {
+    "title": "Forecast",
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "array", "items": {"type": "number"}}},
+    "required": ["city", "degrees"],
+}
+# What a tool is called in each revision, from the oldest to the newest.
+IN_A: dict[str, Any] = {"name": "forecast", "description": "The weather to come.", "inputSchema": INPUT}
+IN_B = {**IN_A, "annotations": {"readOnlyHint": True}}
+IN_C = {**IN_B, "title": "Forecast", "outputSchema": OUTPUT, "_meta": {"example.com/kind": "weather"}}
+IN_D = {**IN_C, "icons": [{"src": "https://example.com/i.png"}]}
+
+
+@pytest.mark.requirement("TOOL-2", "TOOL-6", "TOOL-7", "META-1", "META-19")
+@pytest.mark.parametrize(("dialect", "expected"), [(A, IN_A), (B, IN_B), (C, IN_C), (D, IN_D), (E, IN_D)])
+def test_listing(server: Server, dialect: Dialect, expected: Any) -> None:
+    listed = answered(server, "tools/list", {}, dialect)
+    assert listed["tools"][0] == expected
+    assert [tool["name"] for tool in listed["tools"]] == ["forecast", "now", "fail"]
+    assert listed["tools"][1]["inputSchema"] == {
+        "type": "object", "properties": {}, "required": [], "additionalProperties": False,
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("TOOL-14")
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_calling(server: Server, dialect: Dialect) -> None:
+    result = called(server, "forecast", {"city": "Oslo", "days": 2.0}, dialect)
+    assert text_of(result) == '{"city":"Oslo","degrees":[1.5,1.5]}'
+    assert text_of(called(server, "now", None, dialect)) == "sun, says weather"
+    assert text_of(called(server, "now", {}, dialect)) == "sun, says weather"
+
+
+@pytest.mark.requirement("TOOL-16")
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({}, "Missing argument `city`"),
+        (None, "Missing argument `city`"),
+        ({"city": "Oslo", "day": 1}, "Unknown argument `day`; the arguments are: city, days"),
+        ({"city": "Oslo", "days": "3"}, "Invalid argument `days`: expected `int`, got `str`"),
+        ({"city": "Oslo", "days": 8}, "Invalid argument `days`: expected `int` <= 7"),
+    ],
+)
+def test_wrong_arguments(server: Server, arguments: Any, why: str) -> None:
+    for dialect in (A, B):
+        assert called(server, "forecast", arguments, dialect) == {"code": -32602, "message": why}
+    for dialect in (C, D, E):
+        assert called(server, "forecast", arguments, dialect) == {
+            "content": [{"type": "text", "text": why}],
+            "isError": True,
+        }
+
+
+@pytest.mark.requirement("TOOL-17")
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_malformed_calls(server: Server, dialect: Dialect) -> None:
+    assert called(server, "nothing", {}, dialect) == {"code": -32602, "message": "Unknown tool: nothing"}
+    assert called(server, "Forecast", {"city": "x"}, dialect)["code"] == -32602
+    assert len(called(server, "x" * 100_000, {}, dialect)["message"]) < 200
+    arguments: Any
+    for arguments in ([], "x", 3, False):
+        assert called(server, "forecast", arguments, dialect) == {
+            "code": -32602,
+            "message": "arguments has to be an object",
+        }
+
+
+@pytest.mark.requirement("TOOL-15")
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_failing(server: Server, dialect: Dialect) -> None:
+    assert called(server, "fail", {"how": "tool"}, dialect) == {
+        "content": [{"type": "text", "text": "no"}],
+        "isError": True,
+    }
+    assert called(server, "fail", {"how": "mcp"}, dialect) == {"code": 7, "message": "odd"}
+    bug = called(server, "fail", {"how": "bug"}, dialect)
+    assert bug["isError"] is True
+    assert text_of(bug) == "The tool failed with an internal error (reference ref)."
+
+
+@pytest.mark.requirement("TOOL-10")
+def test_a_value_of_the_wrong_type_is_a_failure_of_the_server() -> None:
+    server = Server("s")
+
+    @server.tool
+    def wrong() -> int:
+        """Be wrong."""
+        return "secret"  # type: ignore[return-value]
+
+    result = called(server, "wrong")
+    assert result["isError"] is True
+    assert "secret" not in str(result)
+
+
+# --- Given input schemas ---
+
+GIVEN = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {"user-name": {"type": "string", "pattern": "^[a-z]+$"}, "n": {"$ref": "#/definitions/n"}},
+    "required": ["user-name"],
+    "definitions": {"n": {"type": "integer"}},
+}
+
+
+def given_server() -> Server:
+    server = Server("s")
+
+    @server.tool(input_schema=GIVEN)
+    def echo(arguments: dict[str, Any], context: Context) -> str:
+        """Echo."""
+        return repr(sorted(arguments.items()))
+
+    @server.tool(input_schema={"type": "object"})
+    def ignore() -> str:
+        """Ignore what is said."""
+        return "ok"
+
+    return server
+
+
+@pytest.mark.requirement("TOOL-7", "JSCH-2")
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_a_given_schema_is_sent_as_it_is(dialect: Dialect) -> None:
+    tools = answered(given_server(), "tools/list", {}, dialect)["tools"]
+    assert tools[0]["inputSchema"] == GIVEN
+    assert tools[1]["inputSchema"] == {"type": "object"}
+
+
+def test_a_given_schema_checks_the_arguments() -> None:
+    server = given_server()
+    assert (
+        text_of(called(server, "echo", {"user-name": "ann", "n": 3.0}))
+        == "[('n', 3.0), ('user-name', 'ann')]"
+    )
+    assert text_of(called(server, "ignore", {"whatever": 1})) == "ok"
+    assert text_of(called(server, "ignore")) == "ok"
+    for arguments, why in (
+        ({"user-name": "Ann"}, "Invalid argument `user-name`: 'Ann' does not match '^[a-z]+$'"),
+        ({"user-name": "ann", "n": "3"}, "Invalid argument `n`: '3' is not of type 'integer'"),
+        (None, "Invalid arguments: 'user-name' is a required property"),
+    ):
+        result = called(server, "echo", arguments)
+        assert (text_of(result), result["isError"]) == (why, True)
+        assert called(server, "echo", arguments, A) == {"code": -32602, "message": why}
+    assert called(server, "echo", [])["code"] == -32602
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_deep_arguments_do_not_reach_the_validator() -> None:
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    result = called(given_server(), "ignore", {"x": deep})
+    assert text_of(result) == "Invalid arguments: nested more than 64 deep"
+
+
+def annotated(annotation: Any) -> Any:
+    def function(x): ...  # type: ignore[no-untyped-def]
+
+    function.__annotations__ = {"x": annotation} if annotation else {}
+    return function
+
+
+def test_what_a_tool_with_a_given_schema_may_take() -> None:
+    server = Server("s")
+    annotation: Any
+    for index, annotation in enumerate([None, Any, dict, dict[str, Any], Annotated[dict[str, int], "d"]]):
+        server.add_tool(annotated(annotation), name=f"t{index}", description="d", input_schema=GIVEN)
+    for annotation in (str, int | dict[str, Any], msgspec.Struct):
+        with pytest.raises(DeclarationError, match="takes one parameter, a dict"):
+            server.add_tool(annotated(annotation), name="x", description="d", input_schema=GIVEN)
+    with pytest.raises(DeclarationError, match="takes one parameter, a dict"):
+        server.add_tool(lambda a, b: None, name="x", description="d", input_schema=GIVEN)
+
+
+@pytest.mark.requirement("TOOL-2", "TOOL-6")
+@pytest.mark.parametrize("schema", [{}, {"type": "string"}, {"type": ["object"]}, {"properties": {}}])
+def test_an_input_schema_describes_an_object(schema: Any) -> None:
+    with pytest.raises(DeclarationError, match='has to say "type": "object"'):
+        Server("s").add_tool(lambda x: None, name="x", description="d", input_schema=schema)
+
+
+# --- Declaring ---
+
+
+def test_what_cannot_be_declared(server: Server) -> None:
+    def other() -> None:
+        """Other."""
+
+    with pytest.raises(DeclarationError, match="there is a tool 'now' already: function 'now'"):
+        server.add_tool(other, name="now")
+    with pytest.raises(DeclarationError, match="no name of its own"):
+        server.add_tool(Callable(), description="d")
+    with pytest.raises(DeclarationError, match="thread=True is for a plain def"):
+
+        @server.tool(thread=True)
+        async def slow() -> None:
+            """Slow."""
+
+    assert [tool["name"] for tool in answered(server, "tools/list")["tools"]] == ["forecast", "now", "fail"]
+
+
+class Callable:
+    def __call__(self, x: int) -> int:
+        return x
+
+
+def test_names_and_descriptions_can_be_given() -> None:
+    server = Server("s")
+    server.add_tool(Callable(), name="double", description="Mine.")
+    assert called(server, "double", {"x": 2})["structuredContent"] == 2
+    assert answered(server, "tools/list")["tools"][0]["description"] == "Mine."
+
+
+def test_a_tool_without_a_description_is_warned_of() -> None:
+    server = Server("s")
+    with pytest.warns(UserWarning, match="tool 'mute' has no description"):
+
+        @server.tool
+        def mute() -> None: ...
+
+    assert "description" not in answered(server, "tools/list")["tools"][0]
+
+
+def test_reprs(server: Server) -> None:
+    assert repr(server._tools["now"]).startswith("<tool 'now': function ")
+    assert request("tools/call", {"name": "x"}).params.name == "x"

@@ -1,0 +1,317 @@
+"""Matching: what a template reads from a URI, what it refuses to read, and which templates are refused
+themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.registry import DeclarationError
+from mcp_core.registry._uri_matcher import UriMatcher
+from mcp_core.registry._uri_template import UriTemplate
+
+
+def match(template: str, uri: str) -> dict[str, str | list[str]] | None:
+    return UriMatcher(UriTemplate(template)).match(uri)
+
+
+MATCHES: list[tuple[str, str, dict[str, Any] | None]] = [
+    # one value is one segment
+    ("weather://{city}", "weather://Oslo", {"city": "Oslo"}),
+    ("weather://{city}", "weather://S%C3%A3o%20Paulo", {"city": "São Paulo"}),
+    ("weather://{city}", "weather://São Paulo", {"city": "São Paulo"}),
+    ("weather://{city}", "weather://", None),
+    ("weather://{city}", "weather://Oslo/now", None),
+    ("weather://{city}", "weather://Oslo?x", None),
+    ("weather://{city}", "weather://Oslo#x", None),
+    ("weather://{city}", "other://Oslo", None),
+    ("weather://{city}/now", "weather://Oslo/now", {"city": "Oslo"}),
+    ("weather://{city}/now", "weather://Oslo/later", None),
+    ("weather://{city}/now", "weather://Oslo", None),
+    ("fixed://x", "fixed://x", {}),
+    ("fixed://x", "fixed://xy", None),
+    # what ends a value
+    ("x:{a}.json", "x:report.json", {"a": "report"}),
+    ("x:{a}.json", "x:report.json.json", {"a": "report.json"}),
+    ("x:{a}.json", "x:.json", None),
+    ("x:{a}.json", "x:report.xml", None),
+    ("x:{a}-v/{b}", "x:1-v-v/2", {"a": "1-v", "b": "2"}),
+    ("x:{a}@{b}", "x:me@host", {"a": "me", "b": "host"}),
+    ("x:{a}@{b}", "x:me@host@more", {"a": "me", "b": "host@more"}),
+    ("x:{a}@{b}", "x:m%40e@host", {"a": "m@e", "b": "host"}),
+    ("x:{lat},{lon}", "x:1.5,-2", {"lat": "1.5", "lon": "-2"}),
+    ("x:{lat,lon}", "x:1.5,-2", {"lat": "1.5", "lon": "-2"}),
+    ("x:{lat,lon}", "x:1.5", None),
+    ("x:{a}{?q}", "x:1?q=2", {"a": "1", "q": "2"}),
+    ("x:{a}{;q}", "x:1;q=2", {"a": "1", "q": "2"}),
+    ("x:{a}%20b/{c}", "x:1%20b/2", {"a": "1", "c": "2"}),
+    ("x:{a}{/b}", "x:1/2", {"a": "1", "b": "2"}),
+    ("x:{a}.d{/b*}", "x:1.d/2/3", {"a": "1", "b": ["2", "3"]}),
+    # labels and paths
+    ("x{.ext}", "x.json", {"ext": "json"}),
+    ("x{.ext}", "x", None),
+    ("x:{/a,b}", "x:/1/2", {"a": "1", "b": "2"}),
+    ("x:{/a,b}", "x:/1", None),
+    # several segments
+    ("f://{+path}", "f://a/b/c", {"path": "a/b/c"}),
+    ("f://{+path}", "f://a?b#c", {"path": "a?b#c"}),
+    ("f:{+path}.txt", "f:a/b.txt", {"path": "a/b"}),
+    ("f:{+path}.txt", "f:a/b.md", None),
+    ("f:{+path}{?rev}", "f:a/b?rev=3", {"path": "a/b", "rev": "3"}),
+    ("f:{+path}{?rev}", "f:a/b", {"path": "a/b"}),
+    ("f:{+path}", "f:", None),
+    ("f:x{#part}", "f:x#a/b", {"part": "a/b"}),
+    ("f:x{#part}", "f:x#/a/b", {"part": "/a/b"}),
+    ("f:x{/path*}", "f:x/a/b", {"path": ["a", "b"]}),
+    ("f:x{/path*}", "f:x", {"path": []}),
+    ("f:x{/path*}", "f:xy", None),
+    ("f:x{/path*}", "f:x/a//b", None),
+    ("f:x{/path*}", "f:x/a%20b", {"path": ["a b"]}),
+    ("f:x{/path*}{?q}", "f:x/a?q=1", {"path": ["a"], "q": "1"}),
+    ("f:x{/path*}#top", "f:x/a#top", {"path": ["a"]}),
+    # lists
+    ("l:{items*}", "l:a,b%2Cc", {"items": ["a", "b,c"]}),
+    ("l:{items*}", "l:a,,b", None),
+    ("l:{items*}/x", "l:a/x", {"items": ["a"]}),
+    # named values
+    ("q:{?a,b}", "q:?a=1&b=2", {"a": "1", "b": "2"}),
+    ("q:{?a,b}", "q:?b=2&a=1", {"a": "1", "b": "2"}),
+    ("q:{?a,b}", "q:?b=", {"b": ""}),
+    ("q:{?a,b}", "q:", {}),
+    ("q:{?a,b}", "q:?", None),
+    ("q:{?a,b}", "q:?c=1", None),
+    ("q:{?a,b}", "q:?a=1&a=2", None),
+    ("q:{?a*}", "q:?a=1&a=2", {"a": ["1", "2"]}),
+    ("q:{?a*}", "q:", {"a": []}),
+    ("q:{?a}", "q:?a=x%26y%3Dz", {"a": "x&y=z"}),
+    ("q:?k=1{&a}", "q:?k=1&a=2", {"a": "2"}),
+    ("q:?k=1{&a}", "q:?k=1", {}),
+    ("q:{;a,b}", "q:;a=1;b", {"a": "1", "b": ""}),
+    ("q:{;a}/x", "q:;a=1/x", {"a": "1"}),
+    ("q:{;a}/x", "q:/x", {}),
+    ("q:{;a}{?b}", "q:;a=1?b=2", {"a": "1", "b": "2"}),
+    ("q:{?a}#f", "q:?a=1#f", {"a": "1"}),
+    ("q:{?a}{#f}", "q:?a=1#g", {"a": "1", "f": "g"}),
+]
+
+
+@pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
+def test_match(template: str, uri: str, values: dict[str, Any] | None) -> None:
+    assert match(template, uri) == values
+
+
+# Every spelling by which a value could leave its place.
+ESCAPES = [
+    "..",
+    "%2e%2e",
+    "%2E.",
+    ".%2e",
+    "../etc/passwd",
+    "..%2Fetc%2Fpasswd",
+    "..%2fetc",
+    "..\\etc",
+    "..%5Cetc",
+    "a%2F..%2Fb",
+    "a/../b",
+    "a\\..\\b",
+    "a%5c%2e%2e%5cb",
+    "%00",
+    "a%00.txt",
+    "a\x00b",
+    "%C0%AE%C0%AE",  # an overlong encoding of `..` is no UTF-8
+    "%FF",
+    "%",
+    "%2",
+    "%zz",
+    "%%32%65",
+]
+
+
+@pytest.mark.requirement("RES-12")
+@pytest.mark.parametrize("value", ESCAPES)
+@pytest.mark.parametrize(
+    "template", ["f://{x}", "f://{x*}", "f://r{/x}", "f://r{/x*}", "f://r{?x}", "f://r{;x}", "f://{+x}"]
+)
+def test_no_value_leaves_its_place(template: str, value: str) -> None:
+    place = template.partition("{")[0]
+    operator = template.partition("{")[2][0]
+    lead = {"/": "/", "?": "?x=", ";": ";x="}.get(operator, "")
+    assert match(template, place + lead + value) is None
+
+
+@pytest.mark.requirement("RES-12")
+@pytest.mark.parametrize("value", ["a%2Fb", "a%2fb", "a%5Cb", "a\\b", "%2Fetc", "a%2F"])
+def test_a_separator_in_one_segment_is_refused_however_it_is_encoded(value: str) -> None:
+    assert match("f://{x}", f"f://{value}") is None
+    assert match("f://r{/x*}", f"f://r/{value}") is None
+    assert match("f://r{?x}", f"f://r?x={value}") is None
+
+
+@pytest.mark.parametrize("value", ["/etc/passwd", "%2Fetc/passwd", "\\etc", "%5Cetc"])
+def test_a_path_of_several_segments_is_relative(value: str) -> None:
+    for place in ("f:///", "f://", "f:"):
+        assert match(place + "{+x}", place + value) is None
+
+
+@pytest.mark.parametrize("value", ["...", ".", "..a", "a..", "a..b", "%252e%252e"])
+def test_dots_that_lead_nowhere(value: str) -> None:
+    found = match("f://{x}", f"f://{value}")
+    assert found == {"x": value.replace("%25", "%")}
+
+
+def test_a_lone_surrogate_is_no_match() -> None:
+    assert match("f://{x}", "f://%20\ud800") is None
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{a}{b}", "'a' and what follows"),
+        ("{a}-{b}", "'a' and what follows"),
+        ("{a}.{b}", "'a' and what follows"),
+        ("{a}{.b}", "'a' and what follows"),
+        ("{.a,b}", "'a' and what follows"),
+        ("x{.a*}", "dots"),
+        ("{a}{+b}", "'a' and what follows"),
+        ("{a*,b}", "where the list ends"),
+        ("{/a*,b}", "where the list ends"),
+        ("{a*},{b}", "comma follows"),
+        ("{+a,b}", "commas"),
+        ("{+a*}", "commas"),
+        ("{#a,b}", "commas"),
+        ("{+a}/{b}", "'a' may hold anything"),
+        ("{+a}/x{?b}", "'a' may hold anything"),
+        ("{+a}{&b}", "'a' may hold anything"),
+        ("x{/a*}/y", "'a' takes all segments"),
+        ("x{/a*}{b}", "'a' takes all segments"),
+        ("x{/a*}{;b}", "'a' takes all segments"),
+        ("x{/a*}{/b*}", "'a' takes all segments"),
+        ("x{?a}/y", "may be followed only by"),
+        ("x{?a}{&b}", "may be followed only by"),
+        ("x{;a}{b}", "may be followed only by"),
+        ("x{;a}y", "may be followed only by"),
+        ("{a:3}", "first characters"),
+        ("{a}/{a}", "occurs twice"),
+        ("{?a,a}", "occurs twice"),
+    ],
+)
+def test_a_template_with_two_readings_is_refused(template: str, why: str) -> None:
+    with pytest.raises(DeclarationError, match=why):
+        UriMatcher(UriTemplate(template))
+
+
+def test_optional_variables_and_repr() -> None:
+    matcher = UriMatcher(UriTemplate("x:{a}{/p*}{?q,r*}"))
+    assert matcher.optional == {"q"}
+    assert repr(matcher) == "UriMatcher('x:{a}{/p*}{?q,r*}')"
+
+
+# Values that can be found again: not empty, no separators, not `..`.
+characters = "aZ0-._~:?#[]@!$&'()*+,;=%\"<> é漢😀"
+words = st.text(characters, min_size=1, max_size=8).filter(lambda word: word != "..")
+plain_words = st.text("aZ0-_~é漢😀 ", min_size=1, max_size=8)
+paths = st.lists(plain_words, min_size=1, max_size=4).map("/".join)
+several = st.lists(words, min_size=1, max_size=4)
+
+ROUND_TRIPS: list[tuple[str, dict[str, st.SearchStrategy[Any]]]] = [
+    ("x://{a}", {"a": words}),
+    ("x://{a}/b/{c}", {"a": words, "c": words}),
+    ("x://{a}.json", {"a": words}),
+    ("x://{a}-z:{b}@{c}", {"a": words, "b": words, "c": words}),
+    ("x://{a,b,c}", {"a": words, "b": words, "c": words}),
+    ("x://{a*}/z", {"a": several}),
+    ("x://h{.a}", {"a": words}),
+    ("x://h{/a,b}", {"a": words, "b": words}),
+    ("x://h{/a*}", {"a": st.lists(words, max_size=4)}),
+    ("x://h{/a*}{?b}", {"a": st.lists(words, max_size=4), "b": words}),
+    ("x://{+a}", {"a": paths}),
+    ("x://{+a}.md", {"a": paths}),
+    ("x://{+a}{?b}", {"a": paths, "b": words}),
+    ("x://h{#a}", {"a": paths}),
+    ("x://h{?a,b*}", {"a": words, "b": st.lists(words, max_size=4)}),
+    ("x://h?z=1{&a,b}", {"a": words, "b": words}),
+    ("x://h{;a,b}/z", {"a": words, "b": words}),
+    ("é://ü{a}", {"a": words}),
+]
+
+
+@pytest.mark.parametrize(("template", "strategies"), ROUND_TRIPS)
+@given(data=st.data())
+def test_matching_undoes_expanding(
+    template: str, strategies: dict[str, st.SearchStrategy[Any]], data: st.DataObject
+) -> None:
+    values = data.draw(st.fixed_dictionaries(strategies))
+    parsed = UriTemplate(template)
+    assert UriMatcher(parsed).match(parsed.expand(values)) == values
+
+
+@given(
+    uri=st.text("ab/?#;&=.,%2eEfF5cC\\:", max_size=40),
+    template=st.sampled_from([row[0] for row in ROUND_TRIPS]),
+)
+def test_no_input_raises_and_no_value_escapes(uri: str, template: str) -> None:
+    values = match(template, template.partition("{")[0] + uri) or {}
+    for value in values.values():
+        for text in [value] if isinstance(value, str) else value:
+            assert ".." not in text.replace("\\", "/").split("/")
+            assert "\0" not in text
+
+
+@pytest.mark.parametrize(
+    ("template", "lead", "item", "separator"),
+    [
+        ("x:{a*}", "", "v", ","),
+        ("x:{/a*}", "/", "v", "/"),
+        ("x:{?a*}", "?", "a=v", "&"),
+        ("x:{;a*}", ";", "a=v", ";"),
+    ],
+)
+def test_a_list_has_at_most_256_members(template: str, lead: str, item: str, separator: str) -> None:
+    assert match(template, "x:" + lead + separator.join([item] * 256)) == {"a": ["v"] * 256}
+    assert match(template, "x:" + lead + separator.join([item] * 257)) is None
+
+
+KIB_64 = 64 * 1024
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [
+        "a",
+        "/",
+        ".",
+        "%2e",
+        "%2F",
+        "../",
+        "a/",
+        "&a=",
+        "a,",
+        ";a",
+        "%41",
+        "%C3%A9",
+        "%",
+        ":",
+        "-z:",
+        "?",
+        "x://",
+        "%2",
+    ],
+)
+@pytest.mark.parametrize("template", [row[0] for row in ROUND_TRIPS])
+def test_a_hostile_uri_costs_linear_time(template: str, filler: str) -> None:
+    """Each of the 64 KiB URIs takes less than 10 ms; the best of three, since the machine may be busy."""
+    matcher = UriMatcher(UriTemplate(template))
+    uri = (template.partition("{")[0] + filler * KIB_64)[:KIB_64]
+    best = 1.0
+    for _ in range(3):
+        start = time.perf_counter()
+        matcher.match(uri)
+        best = min(best, time.perf_counter() - start)
+        if best < 0.01:
+            break
+    assert best < 0.01

@@ -1,0 +1,206 @@
+"""Expanding: the examples of RFC 6570, section 3.2, and the `uritemplate` package as a second opinion."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import pytest
+import uritemplate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.registry import DeclarationError
+from mcp_core.registry._uri_template import OPERATORS, UriTemplate
+
+# RFC 6570, section 3.2.
+VALUES: dict[str, Any] = {
+    "count": ("one", "two", "three"),
+    "dom": ("example", "com"),
+    "dub": "me/too",
+    "hello": "Hello World!",
+    "half": "50%",
+    "var": "value",
+    "who": "fred",
+    "base": "http://example.com/home/",
+    "path": "/foo/bar",
+    "list": ("red", "green", "blue"),
+    "keys": {"semi": ";", "dot": ".", "comma": ","},
+    "v": "6",
+    "x": "1024",
+    "y": "768",
+    "empty": "",
+    "empty_keys": {},
+    "undef": None,
+    "number": 5,
+    "yes": True,
+}
+
+EXPANSIONS = [
+    # 3.2.1 variable expansion
+    ("{count}", "one,two,three"),
+    ("{count*}", "one,two,three"),
+    ("{/count}", "/one,two,three"),
+    ("{/count*}", "/one/two/three"),
+    ("{;count}", ";count=one,two,three"),
+    ("{;count*}", ";count=one;count=two;count=three"),
+    ("{?count}", "?count=one,two,three"),
+    ("{?count*}", "?count=one&count=two&count=three"),
+    ("{&count*}", "&count=one&count=two&count=three"),
+    # 3.2.2 simple
+    ("{var}", "value"),
+    ("{hello}", "Hello%20World%21"),
+    ("{half}", "50%25"),
+    ("O{empty}X", "OX"),
+    ("O{undef}X", "OX"),
+    ("{x,y}", "1024,768"),
+    ("{x,hello,y}", "1024,Hello%20World%21,768"),
+    ("?{x,empty}", "?1024,"),
+    ("?{x,undef}", "?1024"),
+    ("?{undef,y}", "?768"),
+    ("{var:3}", "val"),
+    ("{var:30}", "value"),
+    ("{list}", "red,green,blue"),
+    ("{list*}", "red,green,blue"),
+    ("{keys}", "semi,%3B,dot,.,comma,%2C"),
+    ("{keys*}", "semi=%3B,dot=.,comma=%2C"),
+    # 3.2.3 reserved
+    ("{+var}", "value"),
+    ("{+hello}", "Hello%20World!"),
+    ("{+half}", "50%25"),
+    ("{base}index", "http%3A%2F%2Fexample.com%2Fhome%2Findex"),
+    ("{+base}index", "http://example.com/home/index"),
+    ("{+path}/here", "/foo/bar/here"),
+    ("up{+path}{var}/here", "up/foo/barvalue/here"),
+    ("{+x,hello,y}", "1024,Hello%20World!,768"),
+    ("{+path:6}/here", "/foo/b/here"),
+    ("{+keys*}", "semi=;,dot=.,comma=,"),
+    # 3.2.4 fragment
+    ("{#var}", "#value"),
+    ("{#path,x}/here", "#/foo/bar,1024/here"),
+    ("foo{#undef}", "foo"),
+    ("foo{#empty}", "foo#"),
+    # 3.2.5 label
+    ("{.who}", ".fred"),
+    ("{.half,who}", ".50%25.fred"),
+    ("www{.dom*}", "www.example.com"),
+    ("X{.empty_keys}", "X"),
+    ("X{.keys*}", "X.semi=%3B.dot=..comma=%2C"),
+    # 3.2.6 path segments
+    ("{/who,dub}", "/fred/me%2Ftoo"),
+    ("{/var,empty}", "/value/"),
+    ("{/var:1,var}", "/v/value"),
+    ("{/list*,path:4}", "/red/green/blue/%2Ffoo"),
+    # 3.2.7 parameters
+    ("{;v,empty,who}", ";v=6;empty;who=fred"),
+    ("{;hello:5}", ";hello=Hello"),
+    ("{;keys*}", ";semi=%3B;dot=.;comma=%2C"),
+    # 3.2.8 and 3.2.9 query
+    ("{?x,y,empty}", "?x=1024&y=768&empty="),
+    ("{?x,y,undef}", "?x=1024&y=768"),
+    ("{?keys}", "?keys=semi,%3B,dot,.,comma,%2C"),
+    ("?fixed=yes{&x}", "?fixed=yes&x=1024"),
+    # 2.3 values that are no strings, section 3.1 literals
+    ("{number}", "5"),
+    ("{yes}", "true"),
+    ("café:{var}", "caf%C3%A9:value"),
+    ("%20{var}", "%20value"),
+    ("{+pct}", "a%20b%25"),
+]
+
+
+@pytest.mark.parametrize(("template", "uri"), EXPANSIONS)
+def test_expansion(template: str, uri: str) -> None:
+    assert UriTemplate(template).expand({**VALUES, "pct": "a%20b%"}) == uri
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{",
+        "}",
+        "{}",
+        "a{b",
+        "a}b",
+        "{a",
+        "{a b}",
+        "{a,}",
+        "{=a}",
+        "{!a}",
+        "{|a}",
+        "{a:0}",
+        "{a:10000}",
+        "{a:3*}",
+        "{a**}",
+        "{.}",
+        "{a..b}",
+        "{a.}",
+        "{%4}",
+        "{a{b}}",
+        "a b",
+        'a"b',
+        "a<b",
+        "a\\b",
+        "a%b",
+        "a\x00b",
+        "a\n",
+    ],
+)
+def test_what_is_no_template(template: str) -> None:
+    with pytest.raises(DeclarationError, match="URI template"):
+        UriTemplate(template)
+
+
+def test_a_prefix_of_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="prefix"):
+        UriTemplate("{list:3}").expand(VALUES)
+
+
+def test_composite_values_without_members() -> None:
+    assert UriTemplate("{?a,b}").expand({"a": [], "b": {}}) == ""
+    assert UriTemplate("{?a*}").expand({"a": {"x": "", "y": None}}) == "?x="
+    assert UriTemplate("{;a*}").expand({"a": {"x": ""}}) == ";x"
+
+
+def test_repr_and_variables() -> None:
+    template = UriTemplate("a://{x}/{y,x}{?z}")
+    assert repr(template) == "UriTemplate('a://{x}/{y,x}{?z}')"
+    assert template.variables == ("x", "y", "z")
+
+
+# Every class of characters that the RFC tells apart, and encodings of one to four bytes.
+text = st.text("aZ0-._~:/?#[]@!$&'()*+,;=%\\\"<> \x00é漢😀", max_size=8)
+words = text.filter(bool)
+
+names = st.sampled_from(["a", "b", "long_name", "x.y"])
+# The oracle takes 0 for an empty string.
+scalars = text | st.integers(min_value=1, max_value=10**6)
+lists = st.lists(words, min_size=1, max_size=3)
+# The oracle orders the members of a mapping, so one member is all that can be compared.
+mappings = st.dictionaries(st.text(string.ascii_letters, min_size=1), words, min_size=1, max_size=1)
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> str:
+    operator = draw(st.sampled_from(sorted(OPERATORS)))
+    variables = draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    return "{" + operator + ",".join(name + draw(st.sampled_from(["", "*"])) for name in variables) + "}"
+
+
+@given(
+    parts=st.lists(expressions() | st.text(string.ascii_letters + "/?#-._", max_size=4), max_size=4),
+    values=st.dictionaries(names, scalars | lists | mappings | st.none()),
+)
+def test_expansion_agrees_with_uritemplate(parts: list[str], values: dict[str, Any]) -> None:
+    template = "".join(parts)
+    assert UriTemplate(template).expand(values) == uritemplate.expand(template, values)
+
+
+@given(
+    operator=st.sampled_from(sorted(OPERATORS)),
+    length=st.integers(min_value=1, max_value=9),
+    value=text,
+)
+def test_prefixes_agree_with_uritemplate(operator: str, length: int, value: str) -> None:
+    template = f"{{{operator}a:{length}}}"
+    assert UriTemplate(template).expand({"a": value}) == uritemplate.expand(template, {"a": value})
