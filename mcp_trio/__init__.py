@@ -1,0 +1,54 @@
+"""Model Context Protocol servers and clients on trio.
+
+`Server` declares what is offered, `run` serves it over stdio; `connect` gives a `Client`. The protocol itself is the pure
+state machine in `mcp_core`, its shapes are in `mcp_core.types`.
+"""
+
+from __future__ import annotations
+
+from mcp_core import (
+    AuthRequired,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    LocalProtocolError,
+    McpError,
+    McpTrioError,
+    PeerError,
+    RemoteProtocolError,
+    ToolError,
+)
+from mcp_core.registry import Context, Server
+
+from ._child import Grace
+from ._client import Client
+from ._connect import ClientOptions, connect, connect_stdio, connect_stream
+from ._memory import memory_pair
+from ._server import run, serve_stdio, serve_stream
+from ._version import __version__
+
+__all__ = [
+    "AuthRequired",
+    "CallTimeout",
+    "Client",
+    "ClientOptions",
+    "ConnectFailed",
+    "ConnectionLost",
+    "Context",
+    "Grace",
+    "LocalProtocolError",
+    "McpError",
+    "McpTrioError",
+    "PeerError",
+    "RemoteProtocolError",
+    "Server",
+    "ToolError",
+    "__version__",
+    "connect",
+    "connect_stdio",
+    "connect_stream",
+    "memory_pair",
+    "run",
+    "serve_stdio",
+    "serve_stream",
+]

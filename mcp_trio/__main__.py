@@ -1,0 +1,8 @@
+"""`python -m mcp_trio` is the command `mcp-trio`."""
+
+from __future__ import annotations
+
+from ._command import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

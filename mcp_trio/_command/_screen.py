@@ -1,0 +1,96 @@
+"""Where the command writes: lines with a little colour on a terminal, plain lines elsewhere.
+
+Rules of this file:
+
+1. Into a pipe or file goes plain text, not folded and not padded to any width. rich is imported for terminals only, where
+   it also honours NO_COLOR and TERM.
+2. Texts of a server are strangers' texts. Control characters in them are shown as pictures, so that a description can
+   neither move the cursor nor pretend to be something else.
+
+It does not know what is written.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Final, TextIO
+
+import msgspec
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rich.console import Console
+
+    Part = str | tuple[str, str]
+
+__all__ = ["Screen", "clean"]
+
+_PICTURES: Final = str.maketrans(
+    {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
+    | {0x7F: "\u2421"}
+    | dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
+)
+
+
+def clean(text: str) -> str:
+    """The text with its control characters as pictures, and reordering marks as question marks."""
+    return text.replace("\r\n", "\n").translate(_PICTURES)
+
+
+class Screen:
+    """stdout or stderr. `terminal` tells whether a person looks at it directly."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        # None if it was closed when Python started.
+        self._file = file if isinstance(file, TextIOWrapper) else None
+        self.terminal = self._file is not None and self._file.isatty()
+        if self._file is not None:
+            self._file.reconfigure(errors="replace")  # an old encoding is no reason to fail at an arrow
+
+    @cached_property
+    def console(self) -> Console:
+        """For terminals only."""
+        from rich.console import Console
+
+        return Console(file=self._file, highlight=False, markup=False, emoji=False)
+
+    def width(self, default: int) -> int:
+        """The columns of the terminal; `default` for what has none."""
+        return self.console.width if self.terminal else default
+
+    def say(self, *parts: Part) -> None:
+        """Write one line made of texts and of pairs of text and style."""
+        pairs = [(clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1]) for part in parts]
+        if self.terminal:
+            from rich.text import Text
+
+            self.console.print(Text.assemble(*pairs), soft_wrap=True)
+        else:
+            self._write("".join(text for text, _ in pairs) + "\n")
+
+    def show(self, text: str) -> None:
+        """Write someone else's text: as it is for programs to read, harmless for people."""
+        if self.terminal:
+            self.say(text.removesuffix("\n"))
+        else:
+            self._write(text if text.endswith("\n") else text + "\n")
+
+    def write_json(self, document: Any) -> None:
+        """Write one JSON document: UTF-8, as JSON always is, whatever the locale."""
+        data = msgspec.json.format(msgspec.json.encode(document), indent=2)
+        if self._file is not None:
+            self._file.reconfigure(encoding="utf-8")
+            self._write(data.decode() + "\n")
+
+    def _write(self, text: str) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except BrokenPipeError:
+            # Whoever reads has read enough, as `head` does. What runs is finished, unheard; Python's last flush, too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())

@@ -1,0 +1,111 @@
+"""What trio adds to a `Service`: a task and a cancel scope for each handler that needs one, a log, and names for faults.
+
+Rules of this file:
+
+1. Nothing that a handler does crosses the boundary of its task, `SystemExit` and the like included. Only trio's own
+   cancellation travels on, for it belongs to whoever cancelled.
+2. A request costs one task and one cancel scope, and a plain `def` neither: it runs at once, where the message was read.
+
+Which requests there are, and how each is answered, is `mcp_core.registry.Service`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import math
+import secrets
+from typing import TYPE_CHECKING
+
+import trio
+
+from mcp_core import ConnectionClosed, MessageRejected
+from mcp_core.registry import Service
+
+from ._context import ThreadContext, TrioContext
+
+if TYPE_CHECKING:
+    from mcp_core import Event, RequestReceived
+    from mcp_core.registry import Context, Job, Server
+
+    from ._link import Link
+
+__all__ = ["Dispatch"]
+
+_log = logging.getLogger("mcp_trio")
+
+
+class Dispatch:
+    """Runs the handlers of one conversation in `nursery`. Call `serve` before the first event."""
+
+    def __init__(self, server: Server, nursery: trio.Nursery) -> None:
+        self._server = server
+        self._nursery = nursery
+        self._idle = trio.lowlevel.ParkingLot()
+
+    def __repr__(self) -> str:
+        return f"<Dispatch of {self._service!r}>"
+
+    def serve(self, link: Link) -> None:
+        """Say over which link the conversation goes."""
+        self._link = link
+        self._service = Service(
+            self._server,
+            link.conn,
+            context=self._context,
+            reference=lambda: secrets.token_hex(4),
+            report=_report,
+        )
+
+    def take(self, event: Event) -> None:
+        """Act on one event, without waiting."""
+        # What runs at once gets a context of its own, as a task would: what it sets is not for the next one.
+        job = contextvars.copy_context().run(self._service.take, event)
+        if job is not None:
+            scope = trio.CancelScope()
+            job.stop = scope.cancel
+            self._nursery.start_soon(self._run, job, scope)
+        elif isinstance(event, MessageRejected):
+            _log.debug("message rejected: %s", event.error)
+        elif isinstance(event, ConnectionClosed):
+            _log.debug("conversation ended: %s", event.error)
+
+    async def idle(self) -> None:
+        """Wait until no handler runs."""
+        while not self._service.idle:
+            await self._idle.park()
+
+    def _context(self, request: RequestReceived, thread: bool) -> Context:
+        return (ThreadContext if thread else TrioContext)(request, self._server, self._link)
+
+    async def _run(self, job: Job, scope: trio.CancelScope) -> None:
+        try:
+            with scope:
+                if job.thread:
+                    job.done(await trio.to_thread.run_sync(job.start, abandon_on_cancel=True))
+                else:
+                    job.done(await job.start())
+        except BaseException as exc:  # noqa: BLE001 - rule 1
+            cancelled, rest = _split(exc)
+            if rest is not None:
+                job.failed(rest)
+            if cancelled is not None:
+                raise cancelled from None
+        finally:
+            job.dropped()
+            self._link.pump()
+            if self._service.idle:
+                self._idle.unpark_all()
+
+
+def _report(request: RequestReceived, reference: str, exc: BaseException) -> None:
+    _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
+
+
+def _split(exc: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """The part of `exc` that is trio's cancellation, and the rest."""
+    if trio.current_effective_deadline() > -math.inf:
+        return None, exc  # nobody has cancelled this task: a handler kept a `Cancelled` and raised it again
+    if isinstance(exc, BaseExceptionGroup):
+        return exc.split(trio.Cancelled)
+    return (exc, None) if isinstance(exc, trio.Cancelled) else (None, exc)

@@ -1,0 +1,156 @@
+"""A `Connection` on a byte stream: whoever reads feeds it, one writer empties it, one timer serves it.
+
+Rules of this file:
+
+1. `send_all` is called by one task only. So no cancelled caller can leave half a message on the stream, and messages that
+   are queued while a write is under way leave together in the next one.
+2. After every call into the connection comes `pump`: it takes the events out, wakes the writer and sets the timer. It never
+   waits, so a reader that answers by itself needs no other task.
+3. Back-pressure reaches the peer: while the connection says `PAUSED` nothing is read, and who sends much waits in `drain`.
+
+It makes no decision of the protocol and knows neither requests nor handlers: `take` gets every event.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core import NEED_DATA, PAUSED, ConnectionLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core import Connection, Event
+
+__all__ = ["Link"]
+
+_READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
+_HIGH_WATER: Final = 64 * 1024  # bytes queued above which a sender of notifications waits
+
+
+class Link:
+    """Carries one conversation over `stream`.
+
+    Run `write` and `tick` in a nursery and await `read`. `take` is called for each event, in order, without waiting.
+
+    *Resource handling*: the link never closes the stream. *Error handling*: a broken stream ends `read` and `write`
+    silently; the connection is closed then, and its events tell who is concerned. The same happens when `write` is cancelled,
+    for nothing could be said any more.
+    """
+
+    def __init__(self, conn: Connection, stream: trio.abc.Stream, take: Callable[[Event], None]) -> None:
+        self.conn = conn
+        self.broken = False
+        self._stream = stream
+        self._take = take
+        self._reading = trio.CancelScope()
+        self._resumed = trio.lowlevel.ParkingLot()
+        self._to_write = trio.lowlevel.ParkingLot()
+        self._written = trio.lowlevel.ParkingLot()
+        self._rearmed = trio.lowlevel.ParkingLot()
+        self._writing = False
+        self._paused = False
+        self._pumping = False
+        self._deadline: float | None = None
+        # Handlers start out of `pump`, which may run in any task: they get this context, not that task's.
+        self._context = contextvars.copy_context()
+
+    def __repr__(self) -> str:
+        return f"<Link {self.conn!r}{', paused' if self._paused else ''}{', broken' if self.broken else ''}>"
+
+    def pump(self) -> None:
+        """To be called after any call into the connection, from any task of this run."""
+        if not self._pumping:
+            self._pumping = True
+            try:
+                self._context.run(self._pump)
+            finally:
+                self._pumping = False
+        if self.conn.queued():
+            self._to_write.unpark()
+
+    def _pump(self) -> None:
+        conn, take = self.conn, self._take
+        while (event := conn.next_event()) is not NEED_DATA and event is not PAUSED:
+            take(event)
+        if self._paused and event is NEED_DATA:
+            self._resumed.unpark_all()
+        self._paused = event is PAUSED
+        deadline = conn.next_deadline()
+        if deadline != self._deadline:
+            self._deadline = deadline
+            self._rearmed.unpark_all()
+
+    async def read(self) -> None:
+        """Feed the connection until the input ends, the stream breaks or `stop_reading` is called."""
+        conn = self.conn
+        try:
+            with self._reading:
+                while True:
+                    data = await self._stream.receive_some(_READ_SIZE)
+                    conn.receive_data(bytes(data), trio.current_time())
+                    self.pump()
+                    while self._paused:
+                        await self._resumed.park()
+                    if not data:
+                        return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._break()
+
+    def stop_reading(self) -> None:
+        self._reading.cancel()
+
+    async def write(self) -> None:
+        """Empty the connection until cancelled or the stream breaks."""
+        conn = self.conn
+        try:
+            while True:
+                data = conn.data_to_send()
+                if data:
+                    self._writing = True
+                    await self._stream.send_all(data)
+                    self._writing = False
+                    if self._paused:
+                        self.pump()
+                    self._written.unpark_all()
+                else:
+                    await self._to_write.park()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            # Also when cancelled: whoever waits in `drain` or `flush`, perhaps shielded, would wait for ever.
+            self._break()
+
+    async def tick(self) -> None:
+        """Serve the connection's timer until cancelled."""
+        while True:
+            if self._deadline is None:
+                await self._rearmed.park()
+                continue
+            with trio.move_on_at(self._deadline):
+                await self._rearmed.park()
+            self.conn.handle_timeout(trio.current_time())  # early calls do nothing
+            self.pump()
+
+    async def drain(self) -> None:
+        """Wait while more than the high-water mark is queued; at least a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while self.conn.queued() > _HIGH_WATER and not self.broken:
+            await self._written.park()
+
+    async def flush(self) -> None:
+        """Wait until everything queued is written or the stream is broken."""
+        while (self._writing or self.conn.queued()) and not self.broken:
+            self._to_write.unpark()
+            await self._written.park()
+
+    def _break(self) -> None:
+        if not self.broken:
+            self.broken = True
+            self.conn.close(ConnectionLost("the connection broke"))
+            self.pump()
+            self._written.unpark_all()
+            self.stop_reading()

@@ -1,0 +1,55 @@
+"""What the tests of pipes and children share: small programs, and a count of descriptors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_trio._stdio import Streams
+
+
+def descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def python(source: str, *args: object) -> list[str]:
+    """A program that needs the standard library only; `say` and `err` are there to be brief."""
+    prelude = "import os, signal, sys, time\ndef say(text): print(text, flush=True)\n"
+    return [sys.executable, "-I", "-S", "-c", prelude + textwrap.dedent(source), *map(str, args)]
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs: an orphan that its new parent has not reaped yet is dead."""
+    ps = ["ps", "-o", "stat=", "-p", str(pid)]
+    state = subprocess.run(ps, capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(20):
+        while not condition():  # noqa: ASYNC110  the system tells nobody
+            await trio.sleep(0.02)
+
+
+async def line(stream: Streams) -> str:
+    got = bytearray()
+    with trio.fail_after(20):
+        while not got.endswith(b"\n"):
+            chunk = await stream.receive_some(1)
+            if not chunk:
+                raise EOFError(bytes(got))
+            got += chunk
+    return got.decode().rstrip("\n")
+
+
+async def rest(stream: Streams) -> bytes:
+    with trio.fail_after(20):
+        return b"".join([bytes(chunk) async for chunk in stream])

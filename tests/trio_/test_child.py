@@ -1,0 +1,498 @@
+"""Child processes: how they are started, heard and ended. Real processes, real signals.
+
+Programs are started with `python -c`; those that need no library run with `-S` and are quick. No test waits for the
+graces that users get: they are arguments.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_trio import _child
+from mcp_trio._child import Child, Grace, spawn
+from tests.trio_.pipes import alive, line, python, rest, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+QUICK = Grace(stdin=0.15, terminate=0.3)
+PATIENT = Grace(stdin=20, terminate=20)  # nothing that works may need it
+LINUX = sys.platform == "linux"
+
+# What must hold on every path: what we opened is closed, whoever was cancelled meanwhile.
+pytestmark = pytest.mark.usefixtures("no_descriptor_left")
+
+
+@pytest.mark.requirement("STDIO-5", "STDIO-13")
+async def test_a_conversation() -> None:
+    with trio.fail_after(20):
+        async with spawn(python("for line in sys.stdin: say(line.upper())"), grace=PATIENT) as child:
+            assert repr(child) == f"<Child {child.pid} running, 0 bytes of stderr kept>"
+            await child.stream.send_all(b"hello\n")
+            assert await line(child.stream) == "HELLO"
+            assert alive(child.pid)
+    assert child.returncode == 0
+    assert repr(child) == f"<Child {child.pid} exited 0, 0 bytes of stderr kept>"
+    with pytest.raises(ProcessLookupError):
+        os.kill(child.pid, 0)
+
+
+async def test_words_environment_and_directory(tmp_path: Path) -> None:
+    program = python(
+        "say(sys.argv[1:]); say(os.environ['OURS'] + os.environ['HOME']); say(os.getcwd())", "$(id);"
+    )
+    async with spawn(program, env={"OURS": "added:", "HOME": "/changed"}, cwd=tmp_path, grace=QUICK) as child:
+        assert await line(child.stream) == "['$(id);']"
+        assert await line(child.stream) == "added:/changed"
+        assert await line(child.stream) == str(tmp_path)
+
+
+async def test_it_has_a_session_of_its_own() -> None:
+    async with spawn(python("say(f'{os.getsid(0)} {os.getpgrp()}')"), grace=QUICK) as child:
+        assert await line(child.stream) == f"{child.pid} {child.pid}"
+
+
+@pytest.mark.requirement("LIFE-18", "STDIO-10")
+@pytest.mark.parametrize(
+    ("source", "grace", "returncode"),
+    [
+        ("say('up'); sys.stdin.read()", PATIENT, 0),
+        ("say('up'); sys.stdin.read(); sys.exit(7)", PATIENT, 7),
+        ("say('up'); time.sleep(60)", Grace(0.1, 20), -signal.SIGTERM),
+        ("signal.signal(15, lambda *_: os._exit(3)); say('up'); time.sleep(60)", Grace(0.1, 20), 3),
+        ("signal.signal(15, signal.SIG_IGN); say('up'); time.sleep(60)", QUICK, -signal.SIGKILL),
+        ("say('up'); os.kill(os.getpid(), signal.SIGSTOP)", QUICK, -signal.SIGKILL),
+    ],
+)
+async def test_the_ladder(source: str, grace: Grace, returncode: int) -> None:
+    async with spawn(python(source), grace=grace) as child:
+        assert await line(child.stream) == "up"
+        started = trio.current_time()
+    assert child.returncode == returncode
+    used_up = sum(seconds for seconds in grace if seconds < 20)
+    assert used_up <= trio.current_time() - started < used_up + 5
+
+
+@pytest.mark.parametrize("closed_before", [False, True])
+async def test_its_last_flood_of_output_does_not_keep_it(closed_before: bool) -> None:
+    flood = "say('up'); sys.stdin.read(); say('x' * 1_000_000); sys.exit(5)"
+    async with spawn(python(flood), grace=PATIENT) as child:
+        assert await line(child.stream) == "up"
+        if closed_before:
+            await child.stream.aclose()
+    assert child.returncode == 5
+
+
+@pytest.mark.requirement("LIFE-19")
+async def test_it_may_close_its_stdout_and_live_on() -> None:
+    async with spawn(
+        python("say('bye'); os.close(1); sys.stdin.read(); os._exit(4)"), grace=PATIENT
+    ) as child:
+        assert await rest(child.stream) == b"bye\n"
+        assert child.returncode is None
+    assert child.returncode == 4
+
+
+GRANDCHILD = """
+import subprocess
+def grandchild(source, **options):
+    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import signal, sys, time\\n" + source], **options)
+    say(other.pid)
+    return other
+"""
+STUBBORN = "signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        "grandchild('time.sleep(60)'); say('up'); sys.stdin.read()",
+        "grandchild('time.sleep(60)').wait()",
+        f"grandchild({STUBBORN!r}); sys.stdin.read()",
+        f"grandchild({STUBBORN!r}).wait()",
+    ],
+)
+async def test_a_grandchild_does_not_survive(parent: str) -> None:
+    async with spawn(python(GRANDCHILD + parent), grace=QUICK) as child:
+        pid = int(await line(child.stream))
+        if "deaf" in parent:
+            assert await line(child.stream) == "deaf"
+        assert alive(pid)
+    assert not alive(pid)
+    assert child.returncode is not None
+
+
+@pytest.mark.parametrize("source", ["time.sleep(60)", STUBBORN])
+@pytest.mark.parametrize("escaped", [False, True])
+async def test_a_killed_leader_ends_the_stream_and_its_group(source: str, escaped: bool) -> None:
+    """Whoever it left behind holds the pipe; the reader learns of the death all the same, and quickly."""
+    leader = GRANDCHILD + f"grandchild({source!r}, start_new_session={escaped}); time.sleep(60)"
+    with trio.fail_after(20):
+        async with spawn(python(leader), grace=Grace(20, 1.0)) as child:
+            pid = int(await line(child.stream))
+            if source == STUBBORN:
+                assert await line(child.stream) == "deaf"
+            os.kill(child.pid, signal.SIGKILL)
+            started = trio.current_time()
+            assert await rest(child.stream) == b""
+            assert trio.current_time() - started < 0.9
+            assert child.returncode == -signal.SIGKILL
+            if not escaped:  # also without a call of ours
+                await until(lambda: not alive(pid))
+        assert alive(pid) == escaped
+    if escaped:
+        os.kill(pid, signal.SIGKILL)
+
+
+async def test_last_words_are_read_however_late() -> None:
+    words = (
+        GRANDCHILD + "grandchild('time.sleep(60)', start_new_session=True); say('x' * 50_000); os._exit(9)"
+    )
+    async with spawn(python(words), grace=QUICK) as child:
+        pid = int(await line(child.stream))
+        await until(lambda: child.returncode is not None)
+        await trio.sleep(0.1)
+        got = await rest(child.stream)
+        assert got == b"x" * 50_000 + b"\n"
+        await child.stream.send_all(b"anyone?\n")  # the daemon holds the other end
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: not alive(pid))
+        with pytest.raises(trio.BrokenResourceError):
+            await child.stream.send_all(b"anyone?\n")
+    assert child.returncode == 9
+
+
+async def test_a_grandchild_is_told_once() -> None:
+    """A second SIGTERM would mean impatience to a server such as ours."""
+    source = """
+        told = 0
+        def hear(*_):
+            global told
+            told += 1
+        signal.signal(15, hear)
+        print("hears", flush=True)
+        while not told: time.sleep(0.01)
+        time.sleep(0.3)
+        print(told, file=sys.stderr, flush=True)
+    """
+    leader = GRANDCHILD + f"grandchild({textwrap.dedent(source)!r}); time.sleep(60)"
+    async with spawn(python(leader), grace=Grace(0.05, 20), stderr="discard") as child:
+        await line(child.stream)
+        assert await line(child.stream) == "hears"
+    assert child.stderr_tail == b"1\n"
+
+
+async def test_aclose_from_another_task() -> None:
+    ended = []
+    async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
+
+        async def read() -> None:
+            ended.append(await child.stream.receive_some())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.move_on_after(0.02):
+                await child.aclose()  # only this wait is cancelled
+            nursery.start_soon(child.aclose)
+            nursery.start_soon(child.aclose)
+        assert ended == [b""]
+        assert child.returncode == -signal.SIGTERM
+        assert await child.stream.receive_some() == b""
+        with pytest.raises(trio.ClosedResourceError):
+            await child.stream.send_all(b"x")
+
+
+async def test_a_closed_stream_is_closed() -> None:
+    async with spawn(python("sys.stdin.read()"), grace=PATIENT) as child:
+        await child.stream.aclose()
+        with pytest.raises(trio.ClosedResourceError):
+            await child.stream.receive_some()
+
+
+async def test_children_end_in_any_order() -> None:
+    async with spawn(["cat"], grace=PATIENT) as first, spawn(["cat"], grace=PATIENT) as second:
+        await first.aclose()
+        await second.stream.send_all(b"still here\n")
+        assert await line(second.stream) == "still here"
+    assert (first.returncode, second.returncode) == (0, 0)
+
+
+DEAF = python(GRANDCHILD + f"signal.signal(15, signal.SIG_IGN); grandchild({STUBBORN!r}).wait()")
+
+
+async def test_cancellation_ends_the_tree() -> None:
+    pid = 0
+    with trio.CancelScope() as scope:
+        async with spawn(DEAF, grace=QUICK) as child:
+            pid = int(await line(child.stream))
+            assert await line(child.stream) == "deaf"
+            scope.cancel()
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert child.returncode == -signal.SIGKILL
+    assert not alive(pid)
+
+
+async def test_cancelled_while_starting_or_ending() -> None:
+    for delay in (0.0, 0.0005, 0.002, 0.01, 0.05, 0.2):
+        started: list[Child] = []
+        with trio.move_on_after(delay):
+            async with spawn(["cat"], grace=PATIENT) as child:
+                started.append(child)
+                await child.stream.send_all(b"x")
+        assert all(child.returncode == 0 for child in started)
+
+
+async def test_an_exception_of_the_block_comes_out_alone() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with spawn(["cat"], grace=PATIENT) as child:
+            raise ZeroDivisionError
+    assert child.returncode == 0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_leaves_nobody(times: int) -> None:
+    """The terminal's signal reaches us, not the child; impatience does not save the tree either."""
+    source = """
+        import sys, trio
+        from mcp_trio._child import Grace, spawn
+        async def main():
+            async with spawn(sys.argv[1:], grace=Grace(0.5, 0.5)) as child:
+                while chunk := await child.stream.receive_some():
+                    sys.stdout.buffer.write(chunk)
+                    sys.stdout.flush()
+        try:
+            trio.run(main)
+        except KeyboardInterrupt:
+            print("interrupted", child if False else "", flush=True)
+        """
+    words = [sys.executable, "-c", textwrap.dedent(source), *DEAF]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as client:
+        assert client.stdout is not None
+        pid = int(client.stdout.readline())
+        assert client.stdout.readline() == b"deaf\n"
+        for _ in range(times):
+            os.killpg(client.pid, signal.SIGINT)
+            time.sleep(0.1)
+        assert client.stdout.read() == b"interrupted \n"
+    assert client.returncode == 0
+    assert not alive(pid)
+
+
+ADOPT = "import ctypes; assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n"  # PR_SET_CHILD_SUBREAPER
+ORPHANING_CLIENT = """
+import os, sys, trio
+from mcp_trio._child import Grace, spawn
+async def main():
+    async with spawn(sys.argv[1:], grace=Grace(20, 20)) as child:
+        while await child.stream.receive_some(): pass
+        started = trio.current_time()
+    assert trio.current_time() - started < 5
+trio.run(main)
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("none left")
+"""
+IDLE_PARENT = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', *sys.argv[1:]])"
+
+
+@pytest.mark.skipif(not LINUX, reason="stands in for process 1 of a container with a Linux call")
+@pytest.mark.parametrize("words", [[ADOPT + ORPHANING_CLIENT], [ADOPT + IDLE_PARENT, ORPHANING_CLIENT]])
+def test_orphans_without_a_proper_process_1(words: list[str]) -> None:
+    """We are process 1 and have to reap them; or another is, who does not, and we must not wait for it."""
+    leader = python(GRANDCHILD + "grandchild('time.sleep(60)'); say('bye')")
+    done = subprocess.run(
+        [sys.executable, "-c", *words, *leader], capture_output=True, timeout=30, check=False
+    )
+    assert (done.stdout, done.stderr) == (b"none left\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("argv", "cwd", "text"),
+    [
+        (
+            ["no-such-program-anywhere"],
+            None,
+            "cannot start no-such-program-anywhere: no program of that name on PATH",
+        ),
+        (["./nowhere"], None, "there is no such file"),
+        (["{dir}/nowhere"], None, "there is no such file"),
+        (["{dir}/plain"], None, "it may not be executed; allow it"),
+        (["{dir}/orphan"], None, "the interpreter named in its first line is not"),
+        (["orphan"], None, "the interpreter named in its first line is not"),
+        (["./orphan"], "{dir}", "the interpreter named in its first line is not"),
+        (["{dir}/text"], None, "a script needs a first line such as"),
+        (["cat"], "{dir}/nowhere", "its working directory .*nowhere cannot be entered"),
+        (["cat"], "{dir}/plain", "its working directory .*plain cannot be entered"),
+    ],
+)
+async def test_a_program_that_cannot_be_started(
+    argv: list[str], cwd: str | None, text: str, tmp_path: Path
+) -> None:
+    for name, content, mode in (
+        ("plain", "#!/bin/sh\n", 0o644),
+        ("orphan", "#!/no/such/interpreter\n", 0o755),
+        ("text", "just text\n", 0o755),
+    ):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(mode)
+    argv = [word.format(dir=tmp_path) for word in argv]
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    with pytest.raises(ConnectFailed, match=text) as failure:
+        async with spawn(argv, cwd=cwd and Path(cwd.format(dir=tmp_path)), env={"PATH": path}):
+            raise AssertionError
+    assert isinstance(failure.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize("argv", ["python server.py", b"cat", []])
+async def test_argv_is_a_sequence_of_words(argv: Any) -> None:
+    with pytest.raises(TypeError, match="sequence of words"):
+        async with spawn(argv):
+            raise AssertionError
+
+
+# --- a child's stderr -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("STDIO-4")
+async def test_ten_megabytes_of_complaints_before_the_first_word() -> None:
+    source = "sys.stderr.write(('x' * 99 + '\\n') * 100_000 + 'the end'); sys.stderr.flush(); say('up')"
+    async with spawn(python(source), stderr="discard", grace=PATIENT) as child:
+        assert await line(child.stream) == "up"
+    assert len(child.stderr_tail) == 64 * 1024
+    assert child.stderr_tail.endswith(b"x\nthe end")
+
+
+@pytest.mark.requirement("STDIO-4")
+async def test_lines_for_a_callback() -> None:
+    source = r"""
+        for part in (b"one\ntw", b"o\r\n\nh\xc3", b"\xa9\nbad \xff\n", b"y" * 70_000 + b"\n", b"\x1b[31mred", b" end"):
+            os.write(2, part)
+            time.sleep(0.05)
+        """
+    lines: list[str] = []
+    async with spawn(python(source), stderr=lines.append, grace=PATIENT):
+        pass
+    assert lines[:5] == ["one", "two", "", "hé", "bad \ufffd"]
+    assert "".join(lines[5:-1]) == "y" * 70_000
+    assert lines[-1] == "\x1b[31mred end"
+
+
+async def test_a_callback_that_fails_is_called_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    lines = []
+
+    def fail(text: str) -> None:
+        lines.append(text)
+        raise ZeroDivisionError
+
+    with caplog.at_level(logging.ERROR, "mcp_trio"):
+        async with spawn(python("os.write(2, b'one\\ntwo\\n')"), stderr=fail, grace=PATIENT) as child:
+            pass
+    assert lines == ["one"]
+    assert child.stderr_tail == b"one\ntwo\n"
+    assert "called no more" in caplog.text
+
+
+@contextmanager
+def our_stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Our `sys.stderr` is a pipe; its reading end."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as ours, os.fdopen(writer, "w") as theirs, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", theirs)
+        os.set_blocking(reader, False)
+        yield ours.fileno()
+
+
+async def test_stderr_is_passed_on_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with our_stderr(monkeypatch) as seen:
+        async with spawn(python("os.write(2, b'no newline'); sys.stdin.read()"), grace=PATIENT) as child:
+            with trio.fail_after(20):
+                await trio.lowlevel.wait_readable(seen)
+            assert os.read(seen, 100) == b"no newline"
+    assert child.stderr_tail == b"no newline"
+
+
+async def test_much_is_passed_on_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    got = 0
+    with our_stderr(monkeypatch) as seen:
+        source = "sys.stderr.write('x' * 3_000_000); sys.stderr.flush(); say('up'); sys.stdin.read()"
+        async with spawn(python(source), grace=PATIENT) as child:
+            with trio.fail_after(20):
+                while got < 3_000_000:
+                    await trio.lowlevel.wait_readable(seen)
+                    got += len(os.read(seen, 65536))
+            assert await line(child.stream) == "up"
+    assert got == 3_000_000
+
+
+async def test_a_stuck_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_child, "_STALL", 0.05)
+    with our_stderr(monkeypatch) as seen:
+        source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read(); os.write(2, b'end')"
+        async with spawn(python(source), grace=PATIENT) as child:
+            assert await line(child.stream) == "up"
+            assert len(child.stderr_tail) == 64 * 1024
+            assert os.get_blocking(sys.stderr.fileno())
+            with suppress(BlockingIOError):
+                while os.read(seen, 65536):
+                    pass
+        assert os.read(seen, 10) == b"end"  # it takes some again
+
+
+async def test_a_dead_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    with our_stderr(monkeypatch) as seen:
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, seen)
+        os.close(null)
+        source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up')"
+        async with spawn(python(source), grace=PATIENT) as child:
+            assert await line(child.stream) == "up"
+    assert len(child.stderr_tail) == 64 * 1024
+
+
+@pytest.mark.parametrize("state", ["None", "io.StringIO()"])
+def test_without_a_stderr_of_ours(state: str) -> None:
+    source = f"""
+        import io, sys, trio
+        from mcp_trio._child import spawn
+        async def main():
+            async with spawn(["sh", "-c", "echo complaint >&2"]) as child:
+                async for _ in child.stream: pass
+            assert child.stderr_tail == b"complaint\\n"
+        sys.stderr = {state}
+        trio.run(main)
+        """
+    words = [sys.executable, "-c", textwrap.dedent(source)]
+    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, b"complaint\n")
+    closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
+    assert subprocess.run(closed, timeout=30, check=False).returncode == 0
+
+
+async def test_stderr_held_by_a_daemon_does_not_hold_us() -> None:
+    leader = (
+        GRANDCHILD
+        + "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye'); sys.stdin.read()"
+    )
+    with trio.fail_after(10):
+        async with spawn(python(leader), stderr="discard", grace=Grace(20, 20)) as child:
+            pid = int(await line(child.stream))
+    os.kill(pid, signal.SIGKILL)
+    assert child.returncode == 0
+    assert child.stderr_tail == b"bye"

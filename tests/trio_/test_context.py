@@ -1,0 +1,173 @@
+"""What a handler learns and says through its `Context`, as the peer at the other end of the stream sees it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ToolError
+from mcp_core.registry import Context, Server
+from tests.core.helpers import META_CLIENT, E
+from tests.trio_.wire import ERAS, served, text_of
+
+MIB = 1024 * 1024
+
+
+def progress_of(message: Any) -> tuple[Any, ...]:
+    assert message["method"] == "notifications/progress"
+    assert "id" not in message
+    params = message["params"]
+    return params["progressToken"], params["progress"], params.get("total"), params.get("message")
+
+
+@pytest.mark.requirement("PROG-1", "PROG-4")
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("token", [7, "seven"])
+async def test_progress_reaches_the_peer_in_order_before_the_result(token: int | str, version: str) -> None:
+    server = Server("steps")
+
+    @server.tool
+    async def steps(context: Context) -> str:
+        """Take steps."""
+        await context.progress(1, 4, "one")
+        await context.progress(2.5, 4)
+        await context.progress(2.5, 4, "not further, so not told")
+        await context.progress(1, 4, "back, so not told either")
+        context.progress_nowait(4)
+        return "there"
+
+    async with served(server, version) as wire:
+        await wire.tell(wire.calling(1, "steps", progressToken=token))
+        assert progress_of(await wire.hear()) == (token, 1, 4, "one")
+        assert progress_of(await wire.hear()) == (token, 2.5, 4, None)
+        assert progress_of(await wire.hear()) == (token, 4, None, None)
+        assert text_of(await wire.hear()) == "there"
+
+
+@pytest.mark.requirement("PROG-3")
+@pytest.mark.parametrize("kind", ["def", "async def", "thread"])
+async def test_nothing_is_sent_to_a_peer_that_did_not_ask(kind: str) -> None:
+    async with served(counting(kind)) as wire:
+        assert text_of(await wire.call(1, "count", {"to": 3})) == "3"
+
+
+@pytest.mark.parametrize("kind", ["def", "async def", "thread"])
+async def test_each_kind_of_handler_can_tell_its_progress(kind: str) -> None:
+    async with served(counting(kind)) as wire:
+        await wire.tell(wire.calling(1, "count", {"to": 3}, progressToken="t"))
+        assert [progress_of(await wire.hear())[1] for _ in range(3)] == [1, 2, 3]
+        assert text_of(await wire.hear()) == "3"
+
+
+def counting(kind: str) -> Server:
+    server = Server("counting")
+
+    def plain(to: int, context: Context) -> str:
+        """Count."""
+        for step in range(to):
+            context.progress_nowait(step + 1, to)
+        return str(to)
+
+    async def asynchronous(to: int, context: Context) -> str:
+        """Count."""
+        for step in range(to):
+            await context.progress(step + 1, to)
+        return str(to)
+
+    server.add_tool(
+        asynchronous if kind == "async def" else plain, name="count", thread=kind == "thread"
+    )
+    return server
+
+
+@pytest.mark.requirement("PROG-5")
+@pytest.mark.parametrize("version", ERAS)
+async def test_nothing_is_said_after_the_result(version: str) -> None:
+    server = Server("late")
+    kept: list[Context] = []
+
+    @server.tool
+    async def keep(context: Context) -> str:
+        """Keep the context."""
+        kept.append(context)
+        return ""
+
+    async with served(server, version) as wire:
+        await wire.tell(wire.calling(1, "keep", progressToken=1))
+        assert "result" in await wire.hear()
+        await kept[0].progress(1)
+        kept[0].progress_nowait(2)
+        assert await wire.hears_nothing()
+        assert await wire.is_alive()
+
+
+async def test_who_tells_much_waits_for_a_peer_that_is_slow_to_read() -> None:
+    server = Server("chatty")
+    told = 0
+
+    @server.tool
+    async def chat(context: Context) -> str:
+        """Tell much."""
+        nonlocal told
+        for told in range(1, 101):
+            await context.progress(told, message="x" * 20_000)
+        return "done"
+
+    async with served(server) as wire:
+        await wire.tell(wire.calling(1, "chat", progressToken=1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert told < 20  # 64 KiB in the pipe, as much in the queue, and one write
+        heard = [progress_of(await wire.hear())[1] for _ in range(100)]
+        assert heard == list(range(1, 101))
+        assert text_of(await wire.hear()) == "done"
+
+
+async def test_a_plain_def_cannot_wait() -> None:
+    server = Server("plain")
+
+    @server.tool(thread=True)
+    def wait(context: Context) -> str:
+        """Try to wait."""
+        coroutine = context.progress(1)
+        with pytest.raises(RuntimeError, match="use progress_nowait"):
+            coroutine.send(None)  # type: ignore[attr-defined]
+        raise ToolError(f"in {threading.current_thread() is threading.main_thread()}")
+
+    async with served(server) as wire:
+        assert text_of(await wire.call(1, "wait")) == "in False"
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("thread", [False, True])
+async def test_facts(version: str, thread: bool) -> None:
+    server = Server("facts")
+
+    @server.tool(thread=thread)
+    def facts(context: Context) -> dict[str, Any]:
+        """Tell what is known."""
+        assert context.server is server
+        assert context.peer.info is not None
+        return {
+            "shown": repr(context),
+            "id": context.request_id,
+            "revision": context.peer.dialect.version,
+            "client": context.peer.info.name,
+            "mine": context.meta.get("com.example/mine"),
+        }
+
+    async with served(server, version) as wire:
+        meta: dict[str, Any] = {"com.example/mine": [1]}
+        if version == E:
+            meta[META_CLIENT] = {"name": "client", "version": "1"}
+        await wire.tell(wire.calling("an id", "facts", **meta))
+        assert (await wire.hear())["result"]["structuredContent"] == {
+            "shown": f"<{'Thread' if thread else 'Trio'}Context tools/call id='an id'>",
+            "id": "an id",
+            "revision": version,
+            "client": "client",
+            "mine": [1],
+        }

@@ -1,0 +1,487 @@
+"""Handlers and their boundary: whatever one does is its own affair, and the next request on the connection is answered.
+
+Each test talks to a served `Server` in lines of JSON, in a stateful and in the stateless revision where that could differ.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import Connection, Limits, McpError, Role, ToolError
+from mcp_core.registry import Context, Server
+from mcp_trio import memory_pair, serve_stream
+from mcp_trio._dispatch import Dispatch
+from mcp_trio._link import Link
+from tests.core.helpers import E, cancelled
+from tests.trio_.wire import ERAS, Wire, served, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.core.helpers import Message
+
+SECRET = "what only the log may know"
+KINDS = ("def", "async def", "thread")
+
+
+def declare(kind: str, act: Callable[[], Any], limits: Limits | None = None) -> Server:
+    """A server whose tool, prompt, resource and method all do `act`."""
+    server = Server("handlers", limits=limits)
+
+    def plain() -> Any:
+        """Act."""
+        return act()
+
+    async def asynchronous() -> Any:
+        """Act."""
+        await trio.lowlevel.checkpoint()
+        return act()
+
+    function = asynchronous if kind == "async def" else plain
+    thread = kind == "thread"
+    server.add_tool(function, name="act", thread=thread)
+    server.add_prompt(function, name="act", thread=thread)
+    server.add_resource("test://act", function, name="act", thread=thread)
+    server.method("test/act", thread=thread)(function)
+    return server
+
+
+def recurse() -> int:
+    return recurse() + 1
+
+
+def raising(error: Callable[[], BaseException]) -> Callable[[], Any]:
+    def act() -> Any:
+        raise error()
+
+    return act
+
+
+class Mute(Exception):
+    """Cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError(SECRET)
+
+
+class MuteTool(ToolError):
+    def __str__(self) -> str:
+        raise ValueError(SECRET)
+
+
+def circle() -> list[Any]:
+    items: list[Any] = []
+    items.append(items)
+    return items
+
+
+FAULTS: dict[str, Callable[[], Any]] = {
+    "ValueError": raising(lambda: ValueError(SECRET)),
+    "an exception that cannot be shown": raising(Mute),
+    "a ToolError that cannot be shown": raising(MuteTool),
+    "SystemExit": raising(lambda: SystemExit(SECRET)),
+    "KeyboardInterrupt": raising(lambda: KeyboardInterrupt(SECRET)),
+    "GeneratorExit": raising(lambda: GeneratorExit(SECRET)),
+    "StopIteration": raising(lambda: StopIteration(SECRET)),
+    "StopAsyncIteration": raising(lambda: StopAsyncIteration(SECRET)),
+    "MemoryError": raising(lambda: MemoryError(SECRET)),
+    "RecursionError": raising(lambda: RecursionError(SECRET)),
+    "infinite recursion": recurse,
+    "a group": raising(lambda: ExceptionGroup(SECRET, [ValueError(SECRET), TypeError(SECRET)])),
+    "a base group": raising(lambda: BaseExceptionGroup(SECRET, [SystemExit(SECRET), ValueError(SECRET)])),
+    "trio.TooSlowError": raising(lambda: trio.TooSlowError(SECRET)),
+    "trio.BrokenResourceError": raising(lambda: trio.BrokenResourceError(SECRET)),
+    "returns an object": object,
+    "returns a circle": circle,
+    "returns half a character": lambda: "\ud800",
+    "returns a coroutine": trio.lowlevel.checkpoint,
+    "returns strange keys": lambda: {(1, 2): 3},
+}
+
+
+@pytest.mark.requirement("RPC-18", "TOOL-15")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_fault_of_a_handler_ends_its_call_only_and_tells_nothing(
+    fault: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = {
+        "tools/call": {"name": "act"},
+        "prompts/get": {"name": "act"},
+        "resources/read": {"uri": "test://act"},
+        "test/act": {},
+    }
+    async with served(declare(kind, FAULTS[fault])) as wire:
+        for id, (method, params) in enumerate(asked.items()):
+            caplog.clear()
+            answer = await wire.ask(id, method, params)
+            assert answer["id"] == id
+            assert SECRET not in str(answer)
+            if method == "tools/call" and "result" in answer:
+                assert answer["result"]["isError"] is True
+                told = text_of(answer)
+            else:
+                assert answer["error"]["code"] == -32603
+                told = answer["error"]["message"]
+            [reference] = re.findall(r"reference ([0-9a-f]{8})", told)
+            [record] = [record for record in caplog.records if reference in record.getMessage()]
+            assert record.name == "mcp_trio"
+            assert record.levelno == logging.ERROR
+            assert record.exc_info is not None
+            assert await wire.is_alive()
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_is_raised_for_the_peer_reaches_it_word_for_word(
+    kind: str, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    errors: list[BaseException] = [
+        ToolError("no such city"),
+        McpError(1234, "in the sense of the protocol", {"more": [1]}),
+        ExceptionGroup("of one, from a nursery", [ToolError("no such city")]),
+    ]
+    raised = iter(errors)
+    async with served(declare(kind, raising(lambda: next(raised))), version) as wire:
+        for _ in range(2):
+            answer = await wire.call(1, "act")
+            if "result" in answer:
+                assert (text_of(answer), answer["result"]["isError"]) == ("no such city", True)
+            else:
+                expected = {"code": 1234, "message": "in the sense of the protocol", "data": {"more": [1]}}
+                assert answer["error"] == expected
+        assert text_of(await wire.call(2, "act")) == "no such city"
+    assert caplog.records == []  # none of these is a fault
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_error_with_data_that_json_cannot_say(kind: str) -> None:
+    async with served(declare(kind, raising(lambda: McpError(1234, SECRET, object())))) as wire:
+        answer = await wire.call(1, "act")
+        assert answer["error"]["code"] == -32603
+        assert SECRET not in str(answer)
+        assert await wire.is_alive()
+
+
+@pytest.mark.parametrize("in_a_group", [False, True])
+async def test_a_cancellation_that_nobody_asked_for_is_a_fault_of_the_handler(in_a_group: bool) -> None:
+    server = Server("strays")
+
+    @server.tool
+    async def stray() -> str:
+        """Keep a cancellation, and raise it when it is over."""
+        kept: BaseException | None = None
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.lowlevel.checkpoint()
+            except trio.Cancelled as error:
+                kept = error
+                raise
+        assert kept is not None
+        raise BaseExceptionGroup("among others", [kept, ValueError(SECRET)]) if in_a_group else kept
+
+    async with served(server) as wire:
+        answer = await wire.call(1, "stray")
+        assert "reference" in text_of(answer)
+        assert await wire.is_alive()
+
+
+async def test_a_real_cancellation_in_a_group_with_something_else(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("groups")
+
+    @server.tool
+    async def clumsy() -> None:
+        """Fail while being cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError(SECRET)
+
+    async with served(server) as wire:
+        await wire.tell(wire.calling(1, "clumsy"))
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(cancelled(1))
+        assert await wire.hears_nothing()
+        assert await wire.is_alive()
+    [record] = caplog.records
+    assert "tools/call failed" in record.getMessage()
+
+
+async def test_a_group_with_a_cancellation_from_outside_lets_that_travel_on() -> None:
+    ours, theirs = memory_pair()
+    server = Server("groups")
+
+    @server.tool
+    async def clumsy() -> None:
+        """Fail while being cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError(SECRET)
+
+    wire = Wire(ours, E)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_stream, server, theirs)
+            await wire.tell(wire.calling(1, "clumsy"))
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    assert scope.cancelled_caught
+    assert await wire.hear_all() == []
+
+
+# --- cancellation -------------------------------------------------------------------------------------------------------
+
+
+class Witness:
+    """A tool that waits, and what became of it."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.server = Server("witness", limits=limits)
+        self.seen: list[str] = []
+        self.go = trio.Event()
+        self.server.add_tool(self.wait)
+        self.server.add_tool(self.shielded)
+        self.server.add_tool(self.stubborn)
+        self.server.add_tool(self.hello)
+
+    async def wait(self) -> str:
+        """Wait for the test."""
+        self.seen.append("started")
+        try:
+            await self.go.wait()
+        except trio.Cancelled:
+            self.seen.append("cancelled")
+            raise
+        finally:
+            self.seen.append("finally")
+        return "waited"
+
+    async def shielded(self) -> str:
+        """Wait for the test, whoever cancels."""
+        with trio.CancelScope(shield=True):
+            await self.go.wait()
+        self.seen.append("returns")
+        return "too late"
+
+    async def stubborn(self, context: Context) -> str:
+        """Swallow the cancellation, and speak after it."""
+        try:
+            await self.go.wait()
+        except trio.Cancelled:
+            pass  # that is what is wrong with it
+        with trio.CancelScope(shield=True):
+            await context.progress(1.0)
+        context.progress_nowait(2.0)
+        self.seen.append("returns")
+        return "too late"
+
+    def hello(self) -> str:
+        """Greet."""
+        return "hello"
+
+
+@pytest.mark.requirement("CXL-6", "CXL-7", "CXL-13")
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("tool", ["wait", "stubborn"])
+async def test_a_cancelled_handler_is_stopped_and_says_nothing_more(tool: str, version: str) -> None:
+    witness = Witness()
+    async with served(witness.server, version) as wire:
+        await wire.tell(wire.calling(1, tool, progressToken="p"))
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(cancelled(1, "changed my mind"))
+        assert await wire.hears_nothing()
+        assert witness.seen in (["started", "cancelled", "finally"], ["returns"])
+        assert await wire.is_alive()
+
+
+@pytest.mark.requirement("CXL-8", "CXL-10", "CXL-11")
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize(
+    "notice",
+    [
+        cancelled(1, "it was answered"),
+        cancelled("1", "another type"),
+        cancelled(99),
+        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {}}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"reason": "no id"}},
+    ],
+)
+async def test_a_cancellation_of_nothing_is_ignored(notice: Message, version: str) -> None:
+    async with served(Witness().server, version) as wire:
+        assert text_of(await wire.call(1, "hello")) == "hello"
+        await wire.tell(notice)
+        assert await wire.hears_nothing()
+        assert await wire.is_alive()
+
+
+async def test_cancelled_before_its_task_first_runs() -> None:
+    witness = Witness()
+    async with served(witness.server) as wire:
+        await wire.tell(wire.calling(1, "wait"), cancelled(1), wire.calling(2, "hello"))
+        assert (await wire.hear())["id"] == 2
+        assert await wire.hears_nothing()
+        assert witness.seen == ["started", "cancelled", "finally"]
+
+
+async def test_who_ignores_its_cancellation_keeps_its_place_until_it_returns() -> None:
+    witness = Witness(Limits(in_flight=1))
+    async with served(witness.server) as wire:
+        await wire.tell(wire.calling(1, "shielded"))
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(cancelled(1), wire.calling(2, "hello"), wire.calling(1, "hello"))
+        refused = await wire.hear()
+        assert (refused["id"], refused["error"]["code"]) == (1, -32600)  # that id is still in use
+        assert await wire.hears_nothing()
+        assert await wire.is_alive()
+        witness.go.set()
+        assert (await wire.hear())["id"] == 2
+        assert witness.seen == ["returns"]
+        assert await wire.hears_nothing()
+
+
+async def test_a_cancelled_thread_is_abandoned() -> None:
+    server = Server("threads")
+    entered, leave, told = threading.Event(), threading.Event(), threading.Event()
+
+    @server.tool(thread=True)
+    def block(context: Context) -> str:
+        """Block."""
+        entered.set()
+        leave.wait(30)
+        context.progress_nowait(1.0)
+        told.set()
+        return "too late"
+
+    async with served(server) as wire:
+        await wire.tell(wire.calling(1, "block", progressToken=1))
+        await trio.to_thread.run_sync(entered.wait)
+        await wire.tell(cancelled(1))
+        assert await wire.is_alive()
+        leave.set()
+        assert await trio.to_thread.run_sync(told.wait, 30)
+        assert await wire.hears_nothing()
+
+
+async def test_a_thread_that_outlives_the_server_disturbs_nobody() -> None:
+    server = Server("threads")
+    entered, leave, told = threading.Event(), threading.Event(), threading.Event()
+
+    @server.tool(thread=True)
+    def block(context: Context) -> str:
+        """Block."""
+        entered.set()
+        leave.wait(30)
+        context.progress_nowait(1.0)
+        told.set()
+        return "too late"
+
+    async with served(server, grace=0) as wire:
+        await wire.tell(wire.calling(1, "block", progressToken=1))
+        await trio.to_thread.run_sync(entered.wait)
+    leave.set()
+    assert await trio.to_thread.run_sync(told.wait, 30)
+
+
+# --- many at once -------------------------------------------------------------------------------------------------------
+
+
+async def test_32_calls_at_once_are_answered_in_the_order_in_which_they_end() -> None:
+    server = Server("order")
+    gates = [trio.Event() for _ in range(32)]
+
+    @server.tool
+    async def wait(number: int) -> int:
+        """Wait for its turn."""
+        await gates[number].wait()
+        return number
+
+    async with served(server) as wire:
+        await wire.tell(*(wire.calling(n, "wait", {"number": n}) for n in range(32)))
+        await trio.testing.wait_all_tasks_blocked()
+        for n in reversed(range(32)):
+            gates[n].set()
+            answer = await wire.hear()
+            assert (answer["id"], text_of(answer)) == (n, str(n))
+
+
+async def test_no_more_handlers_run_at_once_than_the_limit_allows() -> None:
+    server = Server("limited", limits=Limits(in_flight=3, waiting=100))
+    running = most = 0
+
+    @server.tool
+    async def work() -> str:
+        """Work."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await trio.testing.wait_all_tasks_blocked()
+        running -= 1
+        return ""
+
+    async with served(server) as wire:
+        await wire.tell(*(wire.calling(n, "work") for n in range(20)))
+        assert {(await wire.hear())["id"] for _ in range(20)} == set(range(20))
+    assert most == 3
+
+
+color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="none")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_context_variables_of_one_handler_are_not_seen_by_another(kind: str) -> None:
+    def act() -> str:
+        seen = color.get()
+        color.set("left behind")
+        return seen
+
+    async with served(declare(kind, act)) as wire:
+        for id in range(3):
+            assert text_of(await wire.call(id, "act")) == "none"
+
+
+async def test_a_fault_in_a_declaration_is_answered_too(caplog: pytest.LogCaptureFixture) -> None:
+    class Odd(Server):
+        def answer(self, request: Any) -> Any:
+            raise ValueError(SECRET)
+
+    odd = Odd("odd")
+    odd.add_tool(Witness().hello)
+    async with served(odd) as wire:
+        answer = await wire.call(1, "hello")
+        assert answer["error"]["code"] == -32603
+        assert SECRET not in str(answer)
+        assert await wire.is_alive()
+    assert len(caplog.records) == 1
+
+
+async def test_what_it_logs_of_messages_that_are_none(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "mcp_trio")
+    async with served(Witness().server) as wire:
+        await wire.tell("no JSON")
+        assert (await wire.hear())["error"]["code"] == -32700
+    texts = [record.getMessage() for record in caplog.records]
+    assert texts[0].startswith("message rejected: the message is not JSON")
+    assert texts[-1] == "conversation ended: the client closed the connection"
+    assert {record.levelno for record in caplog.records} == {logging.DEBUG}
+
+
+async def test_what_it_shows(nursery: trio.Nursery) -> None:
+    server = Witness().server
+    dispatch = Dispatch(server, nursery)
+    dispatch.serve(Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.take))
+    assert repr(dispatch) == f"<Dispatch of <Service of {server!r}, 0 jobs>>"

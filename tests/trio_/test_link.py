@@ -1,0 +1,470 @@
+"""The link: one reader, one writer, one timer. What it says is heard at the other end of a memory pair, or not at all."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import (
+    ConnectFailed,
+    Connection,
+    ConnectionClosed,
+    Event,
+    Limits,
+    MessageRejected,
+    RequestCancelled,
+    RequestReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from mcp_trio import memory_pair
+from mcp_trio._link import Link
+from tests.core.helpers import (
+    INITIALIZED,
+    D,
+    cancelled,
+    client_config,
+    initialize,
+    line,
+    ping,
+    request,
+    server_config,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HIGH_WATER = 64 * 1024
+CALL = {"name": "t"}
+
+
+class Recorder:
+    """A link of a server's connection, its events, and the stream at the other end."""
+
+    def __init__(self, *, limits: Limits | None = None, stream: trio.abc.Stream | None = None) -> None:
+        self.other, ours = memory_pair()
+        self.events: list[Event] = []
+        self.conn = Connection(Role.SERVER, server_config(limits=limits))
+        self.link = Link(self.conn, stream or ours, self.events.append)
+        self.read_ended = False
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self.link.write)
+        nursery.start_soon(self.link.tick)
+        nursery.start_soon(self.read)
+        await self.tell(initialize(D), INITIALIZED)
+        assert "result" in (await self.hear())[0]
+        self.events.clear()
+
+    async def read(self) -> None:
+        await self.link.read()
+        self.read_ended = True
+
+    async def tell(self, *messages: Any) -> None:
+        await self.other.send_all(b"".join(map(line, messages)))
+        await trio.testing.wait_all_tasks_blocked()
+
+    async def hear(self) -> list[Any]:
+        await trio.testing.wait_all_tasks_blocked()
+        return [json.loads(each) for each in (await self.other.receive_some()).splitlines()]
+
+    def answer(self, *ids: int) -> None:
+        for id in ids:
+            self.conn.send_result(id, t.EmptyResult())
+        self.link.pump()
+
+
+class Counting(trio.abc.Stream):
+    """Counts writes. Gives `reads`, and then nothing, ever."""
+
+    def __init__(self, reads: Iterable[bytes] = ()) -> None:
+        self.reads = list(reads)
+        self.writes: list[bytes] = []
+        self.gate = trio.Event()
+        self.gate.set()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self.writes.append(bytes(data))
+        await self.gate.wait()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.gate.wait()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if not self.reads:
+            await trio.sleep_forever()
+        return self.reads.pop(0)
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+class Broken(Counting):
+    """Breaks on the first use of one direction."""
+
+    def __init__(self, direction: str) -> None:
+        super().__init__()
+        self.direction = direction
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await super().send_all(data)
+        if self.direction == "write":
+            raise trio.BrokenResourceError
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if self.direction == "read":
+            raise trio.BrokenResourceError
+        return await super().receive_some(max_bytes)
+
+
+async def test_what_is_read_becomes_events_and_what_is_said_is_written(nursery: trio.Nursery) -> None:
+    here = Recorder()
+    await here.start(nursery)
+    await here.tell(request(7, "tools/call", CALL))
+    assert [(event.id, event.method.name) for event in here.of(RequestReceived)] == [(7, "tools/call")]
+    here.answer(7)
+    assert await here.hear() == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
+
+
+async def test_messages_that_are_queued_together_leave_in_one_write(nursery: trio.Nursery) -> None:
+    stream = Counting([b"".join(map(line, [ping(1), ping(2), ping(3)]))])
+    here = Recorder(stream=stream)
+    nursery.start_soon(here.link.write)
+    nursery.start_soon(here.link.read)
+    await trio.testing.wait_all_tasks_blocked()
+    assert [write.count(b"\n") for write in stream.writes] == [3]
+
+
+async def test_messages_that_come_up_during_a_write_leave_in_the_next(nursery: trio.Nursery) -> None:
+    stream = Counting([line(ping(1))])
+    stream.gate = trio.Event()
+    here = Recorder(stream=stream)
+    nursery.start_soon(here.link.write)
+    nursery.start_soon(here.link.read)
+    await trio.testing.wait_all_tasks_blocked()
+    for id in 2, 3, 4:
+        here.conn.receive_data(line(ping(id)), 0.0)
+        here.link.pump()
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(stream.writes) == 1
+    stream.gate.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert [write.count(b"\n") for write in stream.writes] == [1, 3]
+
+
+async def test_the_end_of_the_input_ends_reading_but_not_writing(nursery: trio.Nursery) -> None:
+    here = Recorder()
+    await here.start(nursery)
+    await here.tell(request(1, "tools/call", CALL))
+    await here.other.send_eof()
+    await trio.testing.wait_all_tasks_blocked()
+    assert here.read_ended
+    assert here.conn.state is State.CLOSING
+    here.answer(1)
+    assert await here.hear() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert not here.link.broken
+
+
+async def test_stop_reading(nursery: trio.Nursery) -> None:
+    here = Recorder()
+    await here.start(nursery)
+    here.link.stop_reading()
+    await trio.testing.wait_all_tasks_blocked()
+    assert here.read_ended
+    assert not here.link.broken
+    assert here.conn.state is State.READY
+
+
+@pytest.mark.parametrize("direction", ["read", "write"])
+async def test_a_broken_stream_ends_the_conversation_silently(direction: str) -> None:
+    stream = Broken(direction)
+    stream.reads.append(line(ping(1)))
+    here = Recorder(stream=stream)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(here.link.tick)
+        nursery.start_soon(here.read)
+        await here.link.write() if direction == "write" else await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()
+        assert here.read_ended
+        nursery.cancel_scope.cancel()
+    assert here.link.broken
+    assert here.conn.state is State.CLOSED
+    assert [str(event.error) for event in here.of(ConnectionClosed)] == ["the connection broke"]
+    await here.link.flush()  # there is nothing to wait for
+
+
+async def test_running_requests_are_told_when_the_stream_breaks(nursery: trio.Nursery) -> None:
+    here = Recorder()
+    await here.start(nursery)
+    await here.tell(request(1, "tools/call", CALL))
+    await here.other.aclose()
+    await trio.testing.wait_all_tasks_blocked()
+    assert here.of(RequestCancelled) == []  # the input has ended; who asked may still read
+    assert here.conn.send_progress(1, 1.0) is False  # it did not ask for any
+    here.conn.receive_data(line(ping(2)), 0.0)
+    here.answer(1)  # which nobody can read
+    await trio.testing.wait_all_tasks_blocked()
+    assert here.link.broken
+    assert here.conn.state is State.CLOSED
+
+
+# --- pausing ------------------------------------------------------------------------------------------------------------
+
+SMALL = Limits(in_flight=1, waiting=1, pause=5.0)
+
+
+async def test_reading_stops_while_too_much_waits_and_goes_on_when_it_is_answered(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    here = Recorder(limits=SMALL)
+    await here.start(nursery)
+    await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2)))
+    assert [event.id for event in here.of(RequestReceived)] == [1]
+    assert repr(here.link).endswith(", paused>")
+    await here.tell(ping("late"))
+    assert here.conn.queued() == 0
+    here.answer(1)
+    heard = await here.hear()
+    assert [message["id"] for message in heard] == [1, "late"]
+    assert [event.id for event in here.of(RequestReceived)] == [1, 2]
+    here.answer(2)
+    assert (await here.hear())[0]["id"] == 2
+    assert "paused" not in repr(here.link)
+
+
+async def test_a_pause_that_lasts_too_long_ends_with_refusals(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    here = Recorder(limits=SMALL)
+    await here.start(nursery)
+    await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2, 3)), cancelled(1))
+    mock_clock.jump(4.9)
+    await trio.testing.wait_all_tasks_blocked()
+    assert here.of(RequestCancelled) == []
+    mock_clock.jump(0.2)
+    [refused] = await here.hear()
+    assert (refused["id"], refused["error"]["code"]) == (3, -32000)
+    assert [event.id for event in here.of(RequestCancelled)] == [1]
+
+
+async def test_a_server_whose_answers_are_not_read_stops_reading(nursery: trio.Nursery) -> None:
+    here = Recorder(limits=Limits(queued=1000))
+    await here.start(nursery)
+    told = 0
+
+    async def tell_for_ever() -> None:
+        nonlocal told
+        while True:
+            await here.other.send_all(b"".join(line(ping(told + n)) for n in range(100)))
+            told += 100
+
+    nursery.start_soon(tell_for_ever)
+    await trio.testing.wait_all_tasks_blocked()
+    assert repr(here.link).endswith(", paused>")
+    assert here.conn.queued() < 1100  # the writer may hold as much again
+    stopped, heard = told, 0
+    while told == stopped:
+        heard += len(await here.hear())
+    assert heard > 1000
+
+
+async def test_the_end_of_the_input_during_a_pause_is_seen_after_it(nursery: trio.Nursery) -> None:
+    here = Recorder(limits=SMALL)
+    await here.start(nursery)
+    await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2)))
+    await here.other.send_eof()
+    await trio.testing.wait_all_tasks_blocked()
+    assert not here.read_ended
+    here.answer(1)
+    here.answer(2)
+    await trio.testing.wait_all_tasks_blocked()
+    assert here.read_ended
+
+
+# --- the timer ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_timer_of_a_client_that_gets_no_answer(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    other, ours = memory_pair()
+    events: list[Event] = []
+    conn = Connection(Role.CLIENT, client_config(initialize_timeout=30.0))
+    link = Link(conn, ours, events.append)
+    nursery.start_soon(link.write)
+    nursery.start_soon(link.tick)
+    await trio.testing.wait_all_tasks_blocked()
+    conn.open(trio.current_time())
+
+    asked: list[str] = []
+
+    async def listen() -> None:
+        async for data in other:
+            asked.extend(json.loads(each)["method"] for each in data.splitlines())
+
+    async def asked_after(seconds: float) -> list[str]:
+        asked.clear()
+        mock_clock.jump(seconds)
+        await trio.testing.wait_all_tasks_blocked()
+        return asked
+
+    nursery.start_soon(listen)
+    link.pump()
+
+    assert await asked_after(0) == ["server/discover"]
+    assert await asked_after(4.9) == []
+    assert await asked_after(0.2) == ["initialize"]
+    assert await asked_after(29.8) == []
+    assert events == []
+    assert await asked_after(0.3) == []
+    [closed] = events
+    assert isinstance(closed, ConnectionClosed)
+    assert isinstance(closed.error, ConnectFailed)
+
+
+# --- waiting for the writer ---------------------------------------------------------------------------------------------
+
+
+async def test_drain_waits_above_the_high_water_mark_only(nursery: trio.Nursery) -> None:
+    stream = Counting()
+    stream.gate = trio.Event()
+    here = Recorder(stream=stream)
+    nursery.start_soon(here.link.write)
+    here.conn.receive_data(line(ping("x" * 200)), 0.0)
+    here.link.pump()
+    await trio.testing.wait_all_tasks_blocked()  # the writer is stuck with the first answer
+    with trio.testing.assert_checkpoints():
+        await here.link.drain()
+    for n in range(HIGH_WATER // 100):
+        here.conn.receive_data(line(ping(f"{n:100}")), 0.0)
+    here.link.pump()
+    drained = False
+
+    async def drain() -> None:
+        nonlocal drained
+        await here.link.drain()
+        drained = True
+
+    nursery.start_soon(drain)
+    await trio.testing.wait_all_tasks_blocked()
+    assert not drained
+    stream.gate.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert drained
+
+
+@pytest.mark.parametrize("wait", ["drain", "flush"])
+async def test_who_waits_for_a_writer_that_is_cancelled_is_let_go_even_if_shielded(
+    wait: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    stream = Counting()
+    stream.gate = trio.Event()
+    here = Recorder(stream=stream)
+    waited = trio.Event()
+
+    async def shielded() -> None:
+        with trio.CancelScope(shield=True):
+            await getattr(here.link, wait)()
+        waited.set()
+
+    with trio.fail_after(1):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(here.link.write)
+            for n in range(2 * HIGH_WATER // 100):
+                here.conn.receive_data(line(ping(f"{n:100}")), 0.0)
+                if n == 0:
+                    here.link.pump()
+                    await trio.testing.wait_all_tasks_blocked()
+            here.link.pump()
+            nursery.start_soon(shielded)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert waited.is_set()
+    assert here.conn.state is State.CLOSED
+
+
+async def test_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
+    here = Recorder()
+    await here.start(nursery)
+    await here.link.flush()
+    here.conn.receive_data(line(ping(1)), 0.0)
+    here.link.pump()
+    await here.link.flush()
+    assert (await here.other.receive_some()).count(b"\n") == 1
+
+
+# --- pump ---------------------------------------------------------------------------------------------------------------
+
+color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="none")
+
+
+async def test_events_are_taken_in_the_context_in_which_the_link_was_made(nursery: trio.Nursery) -> None:
+    color.set("of the link")
+    seen: list[str] = []
+    _, ours = memory_pair()
+    conn = Connection(Role.SERVER, server_config())
+    link = Link(conn, ours, lambda event: seen.append(color.get()))
+
+    async def somebody_else() -> None:
+        color.set("of somebody else")
+        conn.receive_data(b"no JSON\n", 0.0)
+        link.pump()
+        assert color.get() == "of somebody else"
+
+    nursery.start_soon(somebody_else)
+    await trio.testing.wait_all_tasks_blocked()
+    assert seen == ["of the link"]
+
+
+async def test_a_pump_inside_a_pump_leaves_the_events_to_the_outer_one() -> None:
+    order: list[str] = []
+    _, ours = memory_pair()
+    conn = Connection(Role.SERVER, server_config())
+
+    def take(event: Event) -> None:
+        assert isinstance(event, MessageRejected)
+        order.append("in")
+        link.pump()
+        order.append("out")
+
+    link = Link(conn, ours, take)
+    conn.receive_data(b"no JSON\n" * 2, 0.0)
+    link.pump()
+    assert order == ["in", "out"] * 2
+
+
+async def test_a_failure_while_taking_does_not_jam_the_pump() -> None:
+    _, ours = memory_pair()
+    conn = Connection(Role.SERVER, server_config())
+    taken: list[Event] = []
+
+    def take(event: Event) -> None:
+        taken.append(event)
+        if len(taken) == 1:
+            raise ValueError("a fault of ours")
+
+    link = Link(conn, ours, take)
+    conn.receive_data(b"no JSON\n" * 2, 0.0)
+    with pytest.raises(ValueError, match="a fault of ours"):
+        link.pump()
+    link.pump()
+    assert len(taken) == 2
+
+
+async def test_what_it_shows() -> None:
+    here = Recorder()
+    assert repr(here.link) == f"<Link {here.conn!r}>"
+    here.link._break()
+    assert repr(here.link) == f"<Link {here.conn!r}, broken>"
+    here.link._break()  # breaking twice is breaking once
+    assert len(here.of(ConnectionClosed)) == 1

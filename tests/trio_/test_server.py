@@ -1,0 +1,307 @@
+"""How a served conversation ends: by the client's hanging up, by a broken stream, by a signal; and what handlers get of it.
+
+Time is a mock clock's, so the graces are exact. Real processes are in `test_processes.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import Limits
+from mcp_core.registry import Context, Server
+from mcp_trio import _server, memory_pair, run, serve_stdio, serve_stream
+from tests.core.helpers import line, modern
+from tests.trio_.wire import ERAS, Wire, served, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MockClock = trio.testing.MockClock
+
+
+class Watch:
+    """A server with a tool that takes its time, and the times at which things happened."""
+
+    def __init__(self) -> None:
+        self.server = Server("watch")
+        self.happened: dict[str, float] = {}
+        self.server.add_tool(self.take)
+        self.server.add_tool(self.chat)
+        self.server.add_tool(self.shielded)
+
+    def note(self, what: str) -> None:
+        self.happened[what] = round(trio.current_time() - self.start, 2)
+
+    async def take(self, seconds: float) -> str:
+        """Take so many seconds."""
+        try:
+            await trio.sleep(seconds)
+        except trio.Cancelled:
+            self.note("cancelled")
+            raise
+        finally:
+            self.note("finally")
+        return "in time"
+
+    async def shielded(self, seconds: float, context: Context) -> str:
+        """Take so many seconds, whoever cancels."""
+        with trio.CancelScope(shield=True):
+            await trio.sleep(seconds)
+            for step in range(100):
+                await context.progress(step, message="x" * 10_000)
+        self.note("finally")
+        return "in its own time"
+
+    async def chat(self, context: Context) -> str:
+        """Never stop talking."""
+        step = 0
+        try:
+            while True:
+                step += 1
+                await context.progress(step, message="x" * 10_000)
+        finally:
+            self.note("finally")
+
+    async def serve(self, stream: trio.abc.Stream, **options: Any) -> None:
+        self.start = trio.current_time()
+        await serve_stream(self.server, stream, **options)
+        self.note("end")
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+async def wire(watch: Watch, nursery: trio.Nursery, request: pytest.FixtureRequest) -> Wire:
+    """A wire to the watch, served with a grace of 5 seconds."""
+    ours, theirs = memory_pair()
+    nursery.start_soon(watch.serve, theirs)
+    wire = Wire(ours)
+    await wire.shake_hands()
+    return wire
+
+
+@pytest.mark.requirement("STDIO-11")
+async def test_the_end_of_the_input_ends_an_idle_server_at_once(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    assert await wire.hear_all() == []
+    assert watch.happened == {"end": 0}
+
+
+async def test_handlers_that_run_at_the_end_of_the_input_may_still_answer(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    await wire.tell(wire.calling(1, "take", {"seconds": 3}))
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    [answer] = await wire.hear_all()
+    assert text_of(answer) == "in time"
+    assert watch.happened == {"finally": 3, "end": 3}
+
+
+async def test_handlers_that_wait_for_a_place_may_too(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    server = Server("lane", limits=Limits(in_flight=1))
+    server.add_tool((watch := Watch()).take)
+    watch.start = 0.0
+    async with served(server) as wire:
+        await wire.tell(*(wire.calling(n, "take", {"seconds": 1}) for n in range(3)))
+        await wire.stream.send_eof()  # type: ignore[attr-defined]
+        assert [answer["id"] for answer in await wire.hear_all()] == [0, 1, 2]
+
+
+async def test_handlers_that_take_longer_than_the_grace_are_cancelled(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    await wire.tell(wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2}))
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    assert [answer["id"] for answer in await wire.hear_all()] == [2]
+    assert watch.happened == {"finally": 5, "cancelled": 5, "end": 5}
+
+
+async def test_a_shielded_handler_is_waited_for_but_holds_up_nothing_else(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    await wire.tell(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
+    await wire.stream.aclose()
+    await trio.sleep(31)
+    assert watch.happened == {"finally": 30, "end": 30}
+
+
+@pytest.mark.parametrize("grace", [0.0, 0.5])
+async def test_answers_that_are_ready_are_written_whatever_the_grace(
+    grace: float, watch: Watch, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    ours, theirs = memory_pair()
+    wire = Wire(ours)
+    await wire.tell(*(wire.asking(n, "ping") for n in range(1000)))
+    await ours.send_eof()
+    watch.start = 0.0
+
+    async def serve() -> None:
+        await watch.serve(theirs, grace=grace)
+
+    nursery.start_soon(serve)
+    assert len(await wire.hear_all()) == 1000
+
+
+async def test_a_client_that_is_slow_to_read_gets_everything_within_the_grace(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    pings = 10_000
+    answered = 0
+
+    async def tell() -> None:
+        await wire.tell(*(wire.asking(n, "ping") for n in range(pings)))
+        await wire.stream.send_eof()  # type: ignore[attr-defined]
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tell)
+        while data := await wire.stream.receive_some(8_000):
+            answered += data.count(b"\n")
+            await trio.sleep(0.1)
+    assert answered == pings
+    assert 1 < watch.happened["end"] < 5
+
+
+async def test_a_client_that_does_not_read_at_all_is_given_up_after_the_grace(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    await wire.tell(*(wire.asking(n, "ping") for n in range(10_000)))
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    await trio.sleep(10)
+    assert watch.happened == {"end": 5}
+
+
+async def test_a_client_that_went_away_ends_it_at_once(
+    watch: Watch, wire: Wire, autojump_clock: MockClock
+) -> None:
+    await wire.tell(wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30}))
+    await trio.testing.wait_all_tasks_blocked()
+    await wire.stream.aclose()
+    await trio.sleep(1)
+    assert watch.happened == {"finally": 0, "cancelled": 0, "end": 0}
+
+
+async def test_cancelling_the_server_cancels_the_handlers_at_once_and_closes_the_stream(
+    watch: Watch, autojump_clock: MockClock
+) -> None:
+    ours, theirs = memory_pair()
+    wire = Wire(ours)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.serve, theirs)
+            await wire.shake_hands()
+            await wire.tell(
+                wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "chat", progressToken=1)
+            )
+            await trio.sleep(1)
+            scope.cancel()
+    assert watch.happened == {"cancelled": 1, "finally": 1}
+    with pytest.raises(trio.ClosedResourceError):
+        await theirs.send_all(b"")
+
+
+async def test_a_shielded_handler_that_talks_does_not_hang_a_cancelled_server(
+    watch: Watch, autojump_clock: MockClock
+) -> None:
+    ours, theirs = memory_pair()
+    wire = Wire(ours)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.serve, theirs)
+            await wire.shake_hands()
+            await wire.tell(wire.calling(1, "shielded", {"seconds": 3}, progressToken=1))
+            await trio.sleep(1)
+            scope.cancel()
+    assert watch.happened == {"finally": 3}
+
+
+@pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
+async def test_one_server_serves_many_streams_and_eras_at_once(
+    watch: Watch, autojump_clock: MockClock
+) -> None:
+    async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
+        watch.start = trio.current_time()
+        await one.tell(one.calling(1, "take", {"seconds": 2}))
+        await two.tell(two.calling(1, "take", {"seconds": 1}))
+        assert "resultType" in (await two.hear())["result"]
+        assert "resultType" not in (await one.hear())["result"]
+        await two.stream.aclose()
+        assert await one.is_alive()
+
+
+# --- over stdin and stdout ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stdio(monkeypatch: pytest.MonkeyPatch) -> trio.abc.HalfCloseableStream:
+    """The client's end of what `serve_stdio` takes for stdin and stdout."""
+    ours, theirs = memory_pair()
+
+    @contextmanager
+    def standard_streams() -> Iterator[trio.abc.HalfCloseableStream]:
+        yield theirs
+
+    monkeypatch.setattr(_server, "standard_streams", standard_streams)
+    return ours
+
+
+async def test_serve_stdio(
+    stdio: trio.abc.HalfCloseableStream, watch: Watch, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    nursery.start_soon(serve_stdio, watch.server)
+    wire = Wire(stdio)
+    await wire.shake_hands()
+    await stdio.send_eof()
+    assert await wire.hear_all() == []
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_run_at_once_and_finally_blocks_are_executed(
+    number: signal.Signals, status: int, stdio: Any
+) -> None:
+    server = Server("signals")
+    ran: list[str] = []
+
+    @server.tool
+    async def wait() -> None:
+        """Signal, then wait."""
+        try:
+            os.kill(os.getpid(), number)
+            await trio.sleep_forever()
+        finally:
+            ran.append("finally")
+
+    stdio._outgoing.buffer += line(modern(1, "tools/call", {"name": "wait"}))
+    with pytest.raises(SystemExit) as caught:
+        run(server)
+    assert caught.value.code == status
+    assert ran == ["finally"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_run_returns_when_the_client_hangs_up(stdio: Any) -> None:
+    stdio._outgoing.writer_closed = True
+    run(Server("quick"))
+
+
+def test_the_root_logger_is_left_alone(stdio: Any) -> None:
+    before = logging.getLogger().handlers[:], logging.getLogger().level
+    stdio._outgoing.writer_closed = True
+    run(Server("quiet"))
+    assert (logging.getLogger().handlers, logging.getLogger().level) == before
+    assert logging.getLogger("mcp_trio").handlers == []

@@ -1,0 +1,460 @@
+"""A server's standard streams: real descriptors, real processes, real signals.
+
+Programs are started with `python -c`. A fixture counts the descriptors of this process before and after each test.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_trio._child import spawn
+from mcp_trio._stdio import standard_streams, stop_on_signals
+from tests.trio_.pipes import rest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+LINUX = sys.platform == "linux"
+
+# What must hold on every path: what we opened is closed, whoever was cancelled meanwhile.
+pytestmark = pytest.mark.usefixtures("no_descriptor_left")
+
+
+# --- a server's own streams, on descriptors of this process ---------------------------------------------------------
+
+
+class Ends:
+    """Three pipes in the place of a server's stdin, stdout and stderr; `theirs` are the client's ends."""
+
+    def __init__(self, undo: ExitStack) -> None:
+        def pipe() -> tuple[int, int]:
+            pair = os.pipe()
+            for fd in pair:
+                undo.callback(close, fd)
+            return pair
+
+        self.stdin, self.requests = pipe()
+        self.answers, self.stdout = pipe()
+        self.complaints, self.stderr = pipe()
+
+    def streams(self) -> Any:
+        return standard_streams(self.stdin, self.stdout, self.stderr)
+
+
+def close(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    with ExitStack() as undo:
+        yield Ends(undo)
+
+
+@pytest.mark.requirement("STDIO-2")
+async def test_only_the_stream_reaches_the_pipes(ends: Ends) -> None:
+    os.write(ends.requests, b"request\n")
+    with ends.streams() as stream:
+        os.write(ends.stdout, b"stray output\n")
+        assert os.read(ends.stdin, 10) == b""
+        assert await stream.receive_some() == b"request\n"
+        await stream.send_all(b"answer\n")
+        assert os.read(ends.answers, 100) == b"answer\n"
+        assert os.read(ends.complaints, 100) == b"stray output\n"
+    os.write(ends.stdout, b"ours again")
+    assert os.read(ends.answers, 100) == b"ours again"
+    os.write(ends.requests, b"for others")
+    assert os.read(ends.stdin, 100) == b"for others"
+    assert not os.get_inheritable(ends.stdin)
+    os.close(ends.requests)
+    with ends.streams() as stream:
+        assert await rest(stream) == b""
+
+
+async def test_a_reader_waits_and_can_be_cancelled(ends: Ends) -> None:
+    with ends.streams() as stream:
+        with trio.move_on_after(0.02) as scope:
+            await stream.receive_some()
+        assert scope.cancelled_caught
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.send_all, bytes(1_000_000))
+            got = 0
+            while got < 1_000_000:
+                await trio.lowlevel.wait_readable(ends.answers)
+                got += len(os.read(ends.answers, 65536))
+
+
+async def test_a_lost_reader_is_a_broken_resource(ends: Ends) -> None:
+    with ends.streams() as stream:
+        os.close(ends.answers)
+        with pytest.raises(trio.BrokenResourceError):
+            await stream.send_all(b"anyone?")
+    with ends.streams() as stream, pytest.raises(trio.BrokenResourceError):  # gone before we came
+        await stream.send_all(b"anyone?")
+
+
+async def test_the_stream_may_be_closed_early(ends: Ends) -> None:
+    with ends.streams() as stream:
+        await stream.aclose()
+        with pytest.raises(trio.ClosedResourceError):
+            await stream.receive_some()
+    os.write(ends.stdout, b"ours again")
+    assert os.read(ends.answers, 100) == b"ours again"
+
+
+async def test_everything_is_restored_when_the_server_fails(ends: Ends) -> None:
+    with pytest.raises(ZeroDivisionError), ends.streams():
+        raise ZeroDivisionError
+    assert os.get_blocking(ends.stdin)
+    os.write(ends.stdout, b"ours again")
+    assert os.read(ends.answers, 100) == b"ours again"
+
+
+@pytest.mark.skipif(
+    not LINUX, reason="elsewhere /dev/fd gives no description of its own; the flag is put back"
+)
+async def test_a_pipe_shared_with_others_keeps_blocking(ends: Ends) -> None:
+    shells = os.dup(ends.stdin), os.dup(ends.stdout)
+    with ends.streams():
+        assert [os.get_blocking(fd) for fd in shells] == [True, True]
+    for fd in shells:
+        os.close(fd)
+
+
+async def test_a_terminal_stays_as_the_shell_left_it() -> None:
+    master, slave = os.openpty()
+    fds = [os.dup(slave) for _ in range(3)]
+    with standard_streams(*fds) as stream:
+        assert os.get_blocking(slave) == LINUX
+        os.write(master, b"typed\n")
+        assert await stream.receive_some() == b"typed\n"
+        os.write(master, b"\x04")
+        assert await rest(stream) == b""
+    assert os.get_blocking(slave)
+    for fd in (master, slave, *fds):
+        os.close(fd)
+
+
+async def test_one_socket_for_both_directions() -> None:
+    ours, theirs = socket.socketpair()
+    stdin, stdout = os.dup(theirs.fileno()), os.dup(theirs.fileno())
+    os.set_blocking(stdin, True)
+    with theirs, ours:
+        with standard_streams(stdin, stdout) as stream:
+            assert not theirs.getblocking() or not os.get_blocking(theirs.fileno())
+            await stream.send_all(b"answer")
+            assert ours.recv(100) == b"answer"
+            await stream.send_eof()  # must not make the reading half blocking
+            with trio.move_on_after(0.02) as scope:
+                await stream.receive_some()
+            assert scope.cancelled_caught
+            ours.sendall(b"request")
+            assert await stream.receive_some() == b"request"
+        assert os.get_blocking(theirs.fileno())
+    os.close(stdin)
+    os.close(stdout)
+
+
+async def test_regular_files_keep_their_place(tmp_path: Path) -> None:
+    source, sink = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(b"read by the shell\n" + b"request\n" * 20_000)
+    sink.write_bytes(b"from the shell\n")
+    with source.open("rb", buffering=0) as stdin, sink.open("ab", buffering=0) as stdout:
+        stdin.readline()
+        with standard_streams(stdin.fileno(), stdout.fileno()) as stream:
+            assert await rest(stream) == b"request\n" * 20_000
+            await stream.send_all(b"answer\n")
+        assert os.get_blocking(stdin.fileno())
+    assert sink.read_bytes() == b"from the shell\nanswer\n"
+
+
+async def test_the_null_device_ends_at_once() -> None:
+    stdin, stdout = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
+    with standard_streams(stdin, stdout) as stream:
+        assert await rest(stream) == b""
+        await stream.send_all(b"nobody")
+    os.close(stdin)
+    os.close(stdout)
+
+
+async def test_a_descriptor_that_is_not_open_is_named(ends: Ends) -> None:
+    os.close(ends.stdout)
+    with (
+        pytest.raises(ConnectFailed, match=rf"standard output \(fd {ends.stdout}\) is not open"),
+        ends.streams(),
+    ):
+        raise AssertionError
+
+
+async def test_other_systems_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        with pytest.raises(ConnectFailed, match="POSIX") as server, standard_streams():
+            raise AssertionError
+        with pytest.raises(ConnectFailed, match="POSIX") as client:
+            async with spawn(["cat"]):
+                raise AssertionError
+    assert "Streamable HTTP" in str(server.value)
+    assert str(client.value) == str(server.value)
+
+
+# --- a server's own streams, in a process of its own ----------------------------------------------------------------
+
+SERVER = """
+import os, subprocess, sys, trio
+from mcp_trio._stdio import standard_streams, stop_on_signals
+
+async def main():
+    with standard_streams() as stream:
+        await work(stream)
+"""
+
+
+def run(
+    source: str, *, stdin: bytes = b"", shell: str = "", **options: Any
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a server program to its end; `shell` is a redirection for it, such as `<&-`."""
+    words = [sys.executable, "-c", SERVER + textwrap.dedent(source)]
+    if shell:
+        words = ["sh", "-c", f'exec "$@" {shell}', "sh", *words]
+    # A print that nobody buffers is out before we can divert it.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    options = {"stderr": subprocess.PIPE, "env": env, **options}
+    return subprocess.run(words, input=stdin, stdout=subprocess.PIPE, timeout=30, check=False, **options)
+
+
+@pytest.mark.requirement("STDIO-2")
+def test_what_is_printed_goes_to_stderr_whoever_prints() -> None:
+    done = run(
+        """
+        import ctypes
+        print("at import")
+        async def work(stream):
+            print(end="|", file=sys.stderr, flush=True)
+            print("handler")
+            os.write(1, b"descriptor\\n")
+            subprocess.run(["echo", "grandchild"])
+            ctypes.CDLL(None).puts(b"C library")
+            await stream.send_all(b"answer\\n")
+            sys.stdout.write("unfinished")
+        trio.run(main)
+        assert not sys.stdout.line_buffering
+        print("afterwards")
+        """
+    )
+    assert done.stdout == b"answer\nafterwards\n"
+    assert done.stderr == b"at import\n|handler\ndescriptor\ngrandchild\nunfinishedC library\n"
+    assert done.returncode == 0
+
+
+def test_handlers_and_grandchildren_cannot_eat_requests() -> None:
+    done = run(
+        """
+        async def work(stream):
+            assert sys.stdin.read() == ""
+            assert subprocess.run(["cat"], capture_output=True).stdout == b""
+            async for chunk in stream:
+                await stream.send_all(chunk)
+        trio.run(main)
+        """,
+        stdin=b"request\n",
+    )
+    assert (done.stdout, done.stderr, done.returncode) == (b"request\n", b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("shell", "stdout", "stderr"),
+    [
+        ("<&-", b"", b"standard input (fd 0) is not open"),
+        (">&-", b"", b"standard output (fd 1) is not open"),
+        ("2>&-", b"answer\n", b""),
+    ],
+)
+def test_started_without_a_stream(shell: str, stdout: bytes, stderr: bytes) -> None:
+    done = run(
+        """
+        async def work(stream):
+            print("x")
+            await stream.send_all(b"answer\\n")
+        trio.run(main)
+        """,
+        shell=shell,
+    )
+    assert done.stdout == stdout
+    assert stderr in done.stderr
+    assert done.returncode == (1 if stderr else 0)
+
+
+def test_what_a_dead_stderr_refuses_is_lost_not_sent() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run(
+        """
+        async def work(stream):
+            try:
+                print("to nobody")
+            except BrokenPipeError:
+                await stream.send_all(b"answer\\n")
+        trio.run(main)
+        """,
+        stderr=writer,
+    )
+    os.close(writer)
+    assert (done.stdout, done.returncode) == (b"answer\n", 0)
+
+
+@pytest.mark.parametrize(
+    "rebind",
+    [
+        "sys.stdout = io.StringIO()",
+        "sys.stdout = None",
+        "sys.stdout = codecs.getwriter('utf-8')(sys.stdout.detach())",
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8')",
+    ],
+)
+def test_a_rebound_sys_stdout(rebind: str) -> None:
+    done = run(
+        f"""
+        import codecs, io
+        {rebind}
+        async def work(stream):
+            print("handler", flush=True)
+            await stream.send_all(b"answer\\n")
+        trio.run(main)
+        """
+    )
+    assert (done.stdout, done.returncode) == (b"answer\n", 0)
+
+
+# --- signals --------------------------------------------------------------------------------------------------------
+
+STOPPED = """
+async def main():
+    with trio.CancelScope() as scope, stop_on_signals(scope) as stop, standard_streams() as stream:
+        try:
+            await work(stream)
+        finally:
+            print("cleaned up")
+    raise SystemExit(stop.exit_code)
+
+async def work(stream):
+    await stream.send_all(b"ready\\n")
+    await stream.receive_some()
+"""
+
+
+@contextmanager
+def running(source: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A server program that has said `ready`; killed at the end if need be."""
+    words = [sys.executable, "-c", SERVER + STOPPED + textwrap.dedent(source)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, **options) as server:
+        assert server.stdout is not None
+        try:
+            assert server.stdout.readline() == b"ready\n"
+            yield server
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_an_idle_server_in_order(number: signal.Signals, code: int) -> None:
+    with running("trio.run(main)") as server:
+        server.send_signal(number)
+        started = time.monotonic()
+        assert server.wait(20) == code
+        assert time.monotonic() - started < 5
+        assert server.stderr is not None
+        assert server.stderr.read() == b"cleaned up\n"
+
+
+@pytest.mark.requirement("STDIO-11")
+def test_the_end_of_stdin_ends_it_without_a_signal() -> None:
+    with running("trio.run(main)") as server:
+        assert server.stdin is not None
+        server.stdin.close()
+        assert server.wait(20) == 0
+
+
+@pytest.mark.parametrize("stuck", ["time.sleep(60)", "while True: pass"])
+@pytest.mark.parametrize(("first", "second"), [("INT", "INT"), ("TERM", "INT"), ("INT", "TERM")])
+def test_the_second_signal_ends_a_stuck_server(stuck: str, first: str, second: str) -> None:
+    source = f"""
+        import time
+        async def work(stream):
+            await stream.send_all(b"ready\\n")
+            while True:
+                try:
+                    {stuck}
+                except BaseException:  # a call's boundary lets nothing through
+                    pass
+        trio.run(main)
+        """
+    with running(source) as server:
+        server.send_signal(signal.Signals["SIG" + first])
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.wait(0.3)
+        server.send_signal(signal.Signals["SIG" + second])
+        assert server.wait(20) == -signal.Signals["SIG" + second]
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    source = """
+        import signal
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        trio.run(main)
+        """
+    with running(source) as server:
+        server.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.wait(0.3)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 143
+
+
+async def test_signals_are_given_back() -> None:
+    def mine(number: int, frame: object) -> None:
+        raise AssertionError
+
+    former = signal.signal(signal.SIGTERM, mine)
+    try:
+        with trio.CancelScope() as scope, stop_on_signals(scope) as stop:
+            assert (stop.caught, stop.exit_code) == (None, 0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            with trio.fail_after(20):
+                await trio.sleep_forever()
+        assert scope.cancelled_caught
+        assert (stop.caught, stop.exit_code) == (signal.SIGTERM, 143)
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+async def test_another_thread_has_no_signals() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    async def elsewhere() -> None:
+        with trio.CancelScope() as scope, stop_on_signals(scope):
+            assert signal.getsignal(signal.SIGTERM) == before
+            await trio.lowlevel.checkpoint()
+
+    await trio.to_thread.run_sync(trio.run, elsewhere)

@@ -1,0 +1,94 @@
+"""The stream that shows the messages on it: the same lines however they are cut, and nothing else changed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mcp_trio
+from mcp_core import ALL
+from mcp_trio import _trace, memory_pair
+from mcp_trio._trace import TracedStream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CROSSED = b'{"a":1}\n{"b":2}\r\n\n{"c":3}\nno mess\xffage'
+LINES = [b'{"a":1}', b'{"b":2}', b'{"c":3}', b"no mess\xffage"]
+
+
+def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
+    places = [0, *sorted(set(cuts) - {0, len(data)}), len(data)]
+    return [data[start:end] for start, end in pairwise(places)]
+
+
+async def received(chunks: Sequence[bytes]) -> tuple[list[tuple[str, bytes]], bytes]:
+    """What a trace is told of these chunks, and what the reader gets."""
+    ours, theirs = memory_pair()
+    told: list[tuple[str, bytes]] = []
+    stream = TracedStream(ours, lambda direction, line: told.append((direction, line)))
+    got = b""
+    for chunk in chunks:
+        await theirs.send_all(chunk)
+        got += await stream.receive_some()
+    await theirs.aclose()
+    got += await stream.receive_some()
+    await stream.aclose()
+    return told, got
+
+
+@given(st.lists(st.integers(0, len(CROSSED))))
+def test_lines_are_told_however_the_input_is_cut(cuts: list[int]) -> None:
+    told, got = trio.run(received, pieces(CROSSED, cuts))
+    assert told == [("received", line) for line in LINES]
+    assert got == CROSSED
+
+
+async def test_what_is_sent_is_told_before_it_is_written() -> None:
+    ours, theirs = memory_pair()
+    told: list[tuple[str, bytes]] = []
+    stream = TracedStream(ours, lambda direction, line: told.append((direction, line)))
+    await stream.wait_send_all_might_not_block()
+    await stream.send_all(b'{"a":1}\n{"b":2}\n')
+    assert told == [("sent", b'{"a":1}'), ("sent", b'{"b":2}')]
+    assert await theirs.receive_some() == b'{"a":1}\n{"b":2}\n'
+    await stream.aclose()
+    assert await theirs.receive_some() == b""
+
+
+async def test_an_endless_line_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_trace, "_LONGEST", 5)
+    told, got = await received([b"123", b"456", b"789\n"])
+    assert told == [("received", b"123456"), ("received", b"789")]
+    assert got == b"123456789\n"
+
+
+async def test_a_trace_that_raises_is_called_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    calls = 0
+
+    def trace(direction: str, line: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        raise ValueError("no")
+
+    async with mcp_trio.connect(mcp_trio.Server("silent"), trace=trace) as client:
+        await client.ping()
+    assert calls == 1
+    assert "failed and is called no more" in caplog.text
+
+
+@pytest.mark.parametrize("version", ALL)
+async def test_a_client_shows_all_its_messages(version: str) -> None:
+    told: list[tuple[str, bytes]] = []
+    async with mcp_trio.connect(
+        mcp_trio.Server("silent"), versions=[version], trace=lambda *crossed: told.append(crossed)
+    ) as client:
+        await client.ping()
+    assert [direction for direction, _ in told[:2]] == ["sent", "received"]
+    assert {direction for direction, line in told if b'"id":2' in line} == {"sent", "received"}
+    assert all(line.startswith(b"{") for _, line in told)
