@@ -5,6 +5,7 @@ Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authori
 
 from __future__ import annotations
 
+from ._caller import Caller, CallOptions, Waiter, client_config
 from ._calls import Listing, Pending, deliver
 from ._config import CLIENT_LIMITS, Config, Limits
 from ._connection import Connection
@@ -41,7 +42,10 @@ from ._events import (
 )
 from ._methods import METHODS, Method, Role
 from ._outbox import Kind, Outgoing
+from ._pump import Pump
+from ._standing import Standing
 from ._state import State
+from ._version import __version__
 
 __all__ = [
     "ALL",
@@ -52,7 +56,9 @@ __all__ = [
     "NEED_DATA",
     "PAUSED",
     "AuthRequired",
+    "CallOptions",
     "CallTimeout",
+    "Caller",
     "Config",
     "ConnectFailed",
     "Connection",
@@ -79,12 +85,17 @@ __all__ = [
     "Pending",
     "ProgressReceived",
     "ProtocolError",
+    "Pump",
     "RemoteProtocolError",
     "RequestCancelled",
     "RequestReceived",
     "ResultReceived",
     "Role",
+    "Standing",
     "State",
     "ToolError",
+    "Waiter",
+    "__version__",
+    "client_config",
     "deliver",
 ]

@@ -5,8 +5,8 @@ Rules of this file:
 1. The order of the checks is the specification's (2026-07-28, basic/transports/streamable-http; it satisfies the older
    texts too): who asks and in which revision, is that revision served, is this the time, is there such a method and do
    we offer it, are its params right. The first that fails is the answer.
-2. Who asks is found in `_peer_of` and nowhere else: `_meta` of this very request carries it, `initialize` settles it, or
-   the handshake before has settled it.
+2. Who asks is found here and nowhere else: `_meta` of this very request carries it (`_carried`), or the handshake settles
+   it, now or before (`_settled`).
 3. Nothing is changed here. `admit` is a function of what is known and gives an `Admission` or raises a `Refusal`.
 
 In the good case the params are decoded once, `_meta` included. Only when they do not fit their type is `_meta` read a
@@ -25,24 +25,25 @@ from ._errors import Fault, LocalProtocolError
 from ._events import Peer
 from ._jsonrpc import Unreadable, reader
 from ._methods import Method, Role, Step
-from ._state import State, next_state
+from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from msgspec import Raw
 
-    from ._config import Config
+    from ._config import Config, Terms
 
 __all__ = ["Admission", "Refusal", "admit"]
 
 
 class Admission(Struct, gc=False):
-    """A request that may be carried out: its row, its params as an object of `row.params`, and who asks."""
+    """A request that may be carried out: its row, its params as an object of `row.params`, who asks and on which terms."""
 
     row: Method
     params: Any
     peer: Peer
+    terms: Terms
     progress_token: t.ProgressToken | None
 
 
@@ -86,6 +87,9 @@ class _Described(Struct):
     meta: t.RequestMeta | None = field(name="_meta", default=None)
 
 
+# Looking up a member of an enum costs more than most checks that it is used in.
+_CLIENT, _SERVER = Role.CLIENT, Role.SERVER
+_WORK, _INITIALIZE, _STATELESS = Step.WORK, Step.INITIALIZE, Step.STATELESS
 _read_claimed = reader(_Claimed)
 _read_described = reader(_Described)
 _NO_PARAMS: Final = b"{}"
@@ -94,7 +98,6 @@ _NO_PARAMS: Final = b"{}"
 def admit(
     method: str,
     raw: Raw | bytes,
-    *,
     role: Role,
     config: Config,
     rows: Mapping[str, Method],
@@ -117,48 +120,48 @@ def admit(
         params = None
         problem = str(exc)
         meta = _claimed(raw)
-    step = row.step if row is not None else Step.WORK
-    peer = _peer_of(step, params, problem, meta, role, config, state, remembered)
+    step = row.step if row is not None else _WORK
+    # The one place where the two eras part: a request carries who asks, or that was settled before it.
+    if (
+        meta is not None
+        and (meta.protocol_version is not None or meta.client_capabilities is not None)
+        and role is _SERVER
+    ):
+        peer = _carried(meta, config, state)
+    else:
+        peer = _settled(step, params, problem, role, config, state, remembered)
     dialect = peer.dialect
-    row = config.terms(role, dialect).receives.get(method)
+    terms = config.terms[role][dialect]
+    row = terms.receives.get(method)
     if row is None or row.result is None:
         raise Refusal(
             Fault.METHOD_NOT_FOUND,
             _not_found(method, dialect, role),
-            {"supported": config.versions} if step is Step.INITIALIZE else UNSET,
+            {"supported": config.versions} if step is _INITIALIZE else UNSET,
             dialect=dialect,
         )
     if params is None:
         raise Refusal(Fault.INVALID_PARAMS, f"the params of {method} do not fit: {problem}", dialect=dialect)
-    return Admission(row, params, peer, meta.progress_token if meta is not None else None)
+    return Admission(row, params, peer, terms, meta.progress_token if meta is not None else None)
 
 
-def _peer_of(
+def _settled(
     step: Step,
     params: Any,
     problem: str,
-    meta: t.RequestMeta | None,
     role: Role,
     config: Config,
     state: State,
     remembered: Peer | None,
 ) -> Peer:
-    """Who asks. The one place where the two eras part."""
-    if role is Role.CLIENT and remembered is not None and not remembered.dialect.stateful:
+    """Who asks, by the handshake: this request is one, or it came before."""
+    if role is _CLIENT and remembered is not None and not remembered.dialect.stateful:
         raise Refusal(
             Fault.INVALID_REQUEST,
             f"a server does not send requests in revision {remembered.dialect.version}",
             dialect=remembered.dialect,
             answerable=False,
         )
-    if (
-        meta is not None
-        and (meta.protocol_version is not None or meta.client_capabilities is not None)
-        and role is Role.SERVER
-    ):
-        peer = _carried(meta, config)
-        _check_time(state, Step.STATELESS, peer.dialect)
-        return peer
     if not config.stateful:
         raise Refusal(
             Fault.INVALID_PARAMS,
@@ -166,10 +169,10 @@ def _peer_of(
             "io.modelcontextprotocol/clientCapabilities",
             {"supported": config.versions},
             dialect=config.dialects[0],
-            answerable=role is Role.SERVER,
+            answerable=role is _SERVER,
         )
     _check_time(state, step, remembered.dialect if remembered is not None else None)
-    if step is Step.INITIALIZE:
+    if step is _INITIALIZE:
         if params is None:
             raise Refusal(Fault.INVALID_PARAMS, f"the params of initialize do not fit: {problem}")
         dialect = negotiate(params.protocol_version, config.stateful)
@@ -181,7 +184,10 @@ def _peer_of(
     raise Refusal(Fault.INVALID_REQUEST, "the conversation has not been initialized")
 
 
-def _carried(meta: t.RequestMeta, config: Config) -> Peer:
+def _carried(meta: t.RequestMeta, config: Config, state: State) -> Peer:
+    """Who asks, by the request's own `_meta`."""
+    if _STATELESS not in LIFECYCLE[state]:
+        raise Refusal(Fault.INVALID_REQUEST, "the conversation is ending")
     version = meta.protocol_version
     if version is None or meta.client_capabilities is None:
         missing = "protocolVersion" if version is None else "clientCapabilities"
@@ -200,6 +206,8 @@ def _carried(meta: t.RequestMeta, config: Config) -> Peer:
 
 
 def _check_time(state: State, step: Step, dialect: Dialect | None) -> None:
+    if step in LIFECYCLE[state]:
+        return
     try:
         next_state(state, step)
     except LocalProtocolError as exc:

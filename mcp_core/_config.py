@@ -60,10 +60,53 @@ class Terms(Struct, frozen=True, eq=False):
     dialect: Dialect
     receives: dict[str, Method]  # requests refused for want of a capability of ours are not in here
     sends: dict[str, Method]
-    result_members: tuple[bytes, ...]  # constant members of each of our results ...
-    result_meta: dict[str, Any]  # ... and what belongs into its `_meta`, which a handler may have filled too
-    plain_result_members: tuple[bytes, ...]  # both of them, for a result with no `_meta` of its own
+    result_meta: dict[str, Any]  # what belongs into `_meta` of each of our results
+    # Constant members of each of our results, encoded with their commas: its type, its `_meta` for a result that has none
+    # of its own, and both.
+    type_stamp: bytes
+    meta_stamp: bytes
+    stamp: bytes
     request_meta: bytes  # constant members of `_meta` in each of our requests, without braces
+
+
+class _TermsByDialect(dict[Dialect, Terms]):
+    """What a configuration means for one role in each revision; worked out when it is first asked for."""
+
+    __slots__ = ("_config", "_role")
+
+    def __init__(self, config: Config, role: Role) -> None:
+        self._config = config
+        self._role = role
+
+    def __missing__(self, dialect: Dialect) -> Terms:
+        config, role = self._config, self._role
+        custom = {name: row for name, row in config.methods.items() if row.to in (role, None)}
+        sent = {name: row for name, row in config.methods.items() if row.to in (role.other, None)}
+        meta: dict[str, Any] = {}
+        request_meta = b""
+        if not dialect.stateful:
+            if role is Role.SERVER:
+                meta = {"io.modelcontextprotocol/serverInfo": dialect.fit(config.info)}
+            else:
+                described = t.RequestMeta(
+                    protocol_version=dialect.version,
+                    client_capabilities=dialect.fit(config.capabilities),
+                    client_info=dialect.fit(config.info),
+                )
+                request_meta = encode(described)[1:-1]
+        type_stamp = b'"resultType":%b,' % encode(dialect.result_type) if dialect.result_type else b""
+        meta_stamp = b'"_meta":%b,' % encode(meta) if meta else b""
+        terms = self[dialect] = Terms(
+            dialect=dialect,
+            receives={**allowed(dialect.receives[role], config.capabilities), **custom},
+            sends={**dialect.receives[role.other], **sent},
+            result_meta=meta,
+            type_stamp=type_stamp,
+            meta_stamp=meta_stamp,
+            stamp=type_stamp + meta_stamp,
+            request_meta=request_meta,
+        )
+        return terms
 
 
 class Config:
@@ -79,13 +122,15 @@ class Config:
         probe_timeout: seconds after which a client takes silence to `server/discover` for a stateful server.
         initialize_timeout: seconds that a client gives `initialize`; None waits, as a process may start slowly.
 
+    `dialects` are the revisions spoken, newest first; `stateful` those of them with a handshake, `stateless` the others.
+    `terms[role][dialect]` is what this configuration means for that role in that revision.
+
     Raises:
         ValueError: a version is unknown, or a custom method has the name of one that MCP defines.
     """
 
     __slots__ = (
         "_rows",
-        "_terms",
         "by_version",
         "capabilities",
         "dialects",
@@ -95,6 +140,9 @@ class Config:
         "limits",
         "methods",
         "probe_timeout",
+        "stateful",
+        "stateless",
+        "terms",
     )
 
     def __init__(
@@ -113,6 +161,8 @@ class Config:
         self.capabilities: Any = capabilities  # a client's or a server's, as the role wants it
         self.instructions = instructions
         self.dialects = known(versions)
+        self.stateful = tuple(dialect for dialect in self.dialects if dialect.stateful)
+        self.stateless = tuple(dialect for dialect in self.dialects if not dialect.stateful)
         self.by_version = {dialect.version: dialect for dialect in self.dialects}
         if limits is None:
             limits = CLIENT_LIMITS if isinstance(capabilities, t.ClientCapabilities) else Limits()
@@ -123,12 +173,12 @@ class Config:
                 raise ValueError(f"{name} is a method of MCP and cannot be redefined")
         self.probe_timeout = probe_timeout
         self.initialize_timeout = initialize_timeout
-        self._terms: dict[tuple[Role, Dialect], Terms] = {}
+        self.terms = {role: _TermsByDialect(self, role) for role in Role}
         self._rows = {
             role: {
                 name: row
                 for dialect in self.dialects
-                for name, row in self.terms(role, dialect).receives.items()
+                for name, row in self.terms[role][dialect].receives.items()
             }
             for role in Role
         }
@@ -139,27 +189,9 @@ class Config:
         )
 
     @property
-    def stateful(self) -> tuple[Dialect, ...]:
-        """The revisions with a handshake, newest first."""
-        return tuple(dialect for dialect in self.dialects if dialect.stateful)
-
-    @property
-    def stateless(self) -> tuple[Dialect, ...]:
-        """The revisions without a handshake, newest first."""
-        return tuple(dialect for dialect in self.dialects if not dialect.stateful)
-
-    @property
     def versions(self) -> list[str]:
         """All revisions spoken, newest first."""
         return [dialect.version for dialect in self.dialects]
-
-    def terms(self, role: Role, dialect: Dialect) -> Terms:
-        """What this configuration means for `role` in `dialect`; worked out once."""
-        key = (role, dialect)
-        terms = self._terms.get(key)
-        if terms is None:
-            terms = self._terms[key] = self._work_out(role, dialect)
-        return terms
 
     def rows(self, role: Role) -> dict[str, Method]:
         """The requests and notifications that `role` receives in any revision spoken."""
@@ -168,31 +200,3 @@ class Config:
     def declares(self, path: tuple[str, ...]) -> bool:
         """Whether the capability at `path` is among our own."""
         return has(self.capabilities, path)
-
-    def _work_out(self, role: Role, dialect: Dialect) -> Terms:
-        custom = {name: row for name, row in self.methods.items() if row.to in (role, None)}
-        sent = {name: row for name, row in self.methods.items() if row.to in (role.other, None)}
-        members: tuple[bytes, ...] = ()
-        meta: dict[str, Any] = {}
-        request_meta = b""
-        if dialect.result_type:
-            members = (b'"resultType":' + encode(dialect.result_type),)
-        if not dialect.stateful:
-            if role is Role.SERVER:
-                meta = {"io.modelcontextprotocol/serverInfo": dialect.fit(self.info)}
-            else:
-                described = t.RequestMeta(
-                    protocol_version=dialect.version,
-                    client_capabilities=dialect.fit(self.capabilities),
-                    client_info=dialect.fit(self.info),
-                )
-                request_meta = encode(described)[1:-1]
-        return Terms(
-            dialect=dialect,
-            receives={**allowed(dialect.receives[role], self.capabilities), **custom},
-            sends={**dialect.receives[role.other], **sent},
-            result_members=members,
-            result_meta=meta,
-            plain_result_members=(*members, b'"_meta":' + encode(meta)) if meta else members,
-            request_meta=request_meta,
-        )

@@ -15,6 +15,7 @@ It does not know transports, time or tasks, nor which of its two roles is the in
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -74,7 +75,10 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 
-_OVER: Final = (State.CLOSING, State.CLOSED)
+# Looking up a member of an enum costs more than most checks that it is used in.
+_CLIENT, _SERVER, _CLOSED, _OPEN, _ANSWER = Role.CLIENT, Role.SERVER, State.CLOSED, Life.OPEN, Kind.ANSWER
+_UNANSWERED: Final = frozenset(life for life in Life if after(life, Act.ANSWER) is Life.DONE)
+_OVER: Final = (State.CLOSING, _CLOSED)
 _OPENING: Final = object()  # the token of the requests that the opening sends
 _NO_PARAMS: Final = b"{}"
 
@@ -107,7 +111,9 @@ class Connection:
         "_calls",
         "_eof",
         "_events",
+        "_limits",
         "_lines",
+        "_most_queued",
         "_next_id",
         "_now",
         "_opener",
@@ -130,6 +136,9 @@ class Connection:
         self._now = 0.0
         self._events: deque[Event] = deque()
         self._rows = config.rows(role)
+        self._limits = config.limits
+        # A client reads on: two sides that both stopped would wait for each other for ever.
+        self._most_queued = config.limits.queued if role is _SERVER else inf
         self._requests = Requests(config.limits)
         self._calls: dict[RequestId, Call] = {}
         self._next_id = 1
@@ -175,9 +184,9 @@ class Connection:
         `related` is the request of ours on whose stream it came, if the transport has such streams.
         """
         self._now = now
-        if self.state is State.CLOSED:
+        if self.state is _CLOSED:
             return
-        if len(data) > self.config.limits.message:
+        if len(data) > self._limits.message:
             self._reject(self._too_long())
         else:
             self._message(data, related)
@@ -200,7 +209,7 @@ class Connection:
 
         `verdict` is the peer of an earlier conversation with the same server; it saves the probe.
         """
-        if self.role is not Role.CLIENT or self.state is not State.NEW:
+        if self.role is not _CLIENT or self.state is not State.NEW:
             raise LocalProtocolError("only a client opens a conversation, and only once")
         self._now = now
         self.state = State.OPENING
@@ -239,7 +248,7 @@ class Connection:
         row = may_request(method, peer, self.role, self.config, self.state)
         id = self._next_id
         call = Call(method, row, peer.dialect, token, related, progress)
-        terms = self.config.terms(self.role, peer.dialect)
+        terms = self.config.terms[self.role][peer.dialect]
         data = encode_request(id, method, stamped_params(terms, params, meta, id if progress else None))
         self._next_id += 1
         self._calls[id] = call
@@ -269,7 +278,7 @@ class Connection:
     ) -> bool:
         """Tell how far the peer's request `id` has come. False, and nothing is sent, if the peer did not ask for it, the
         request is over, or `progress` has not grown since it was last told (the specification wants it to grow)."""
-        request = self._requests.get(id)
+        request = self._requests.table.get(id)
         if request is None or request.progress_token is None or after(request.life, Act.NOTE) is None:
             return False
         if request.progress is not None and progress <= request.progress:
@@ -278,7 +287,7 @@ class Connection:
         params = t.ProgressParams(
             progress_token=request.progress_token, progress=progress, total=total, message=message
         )
-        data = encode_notification("notifications/progress", request.peer.dialect.encode(params))
+        data = encode_notification("notifications/progress", request.terms.dialect.encode(params))
         self._out.put(Outgoing(data, Kind.NOTIFICATION, None, id, "notifications/progress"))
         return True
 
@@ -291,13 +300,12 @@ class Connection:
             LocalProtocolError: there is no such request, or it has been answered.
             TypeError, ValueError: the result cannot be said in JSON. The request is still to be answered.
         """
-        request = self._answerable(id)
-        sends = after(request.life, Act.ANSWER) is Life.DONE
-        data = b""
-        if sends:
-            terms = self.config.terms(self.role, request.peer.dialect)
-            data = encode_result(id, *stamped_result(terms, result))
-        return self._finish(id, data)
+        request = self._unanswered(id)
+        if request is None:
+            return False
+        members, stamp = stamped_result(request.terms, result)
+        self._answer(id, encode_result(id, members, stamp))
+        return True
 
     def send_error(self, id: RequestId, error: ErrorData) -> bool:
         """Answer the peer's request `id` with an error. False if it was cancelled: then nothing is sent.
@@ -306,9 +314,10 @@ class Connection:
             LocalProtocolError: there is no such request, or it has been answered.
             TypeError, ValueError: `error.data` cannot be said in JSON. The request is still to be answered.
         """
-        request = self._answerable(id)
-        sends = after(request.life, Act.ANSWER) is Life.DONE
-        return self._finish(id, encode_error(id, encode(error)) if sends else b"")
+        if self._unanswered(id) is None:
+            return False
+        self._answer(id, encode_error(id, encode(error)))
+        return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
         """Give up our request `id`. Nothing happens if it was answered; no event will come for it."""
@@ -325,8 +334,8 @@ class Connection:
         still be sent. Closing twice does nothing. `error` tells why, if it is not by our own wish."""
         if self.state is State.CLOSING:
             self._cancel_all()
-            self.state = State.CLOSED
-        elif self.state is not State.CLOSED:
+            self.state = _CLOSED
+        elif self.state is not _CLOSED:
             self._end(error)
 
     # -- What to do now ---------------------------------------------------------------------------------------------------
@@ -349,20 +358,24 @@ class Connection:
 
         After `PAUSED` stop reading, and ask again after the next call of any other kind.
         """
+        requests = self._requests
         while True:
             if self._events:
                 return self._events.popleft()
-            waiting = self._requests.next_waiting()
-            if waiting is not None:
-                return waiting
-            if self._must_pause():
+            if requests.lane:
+                waiting = requests.next_waiting()
+                if waiting is not None:
+                    return waiting
+                if self.role is _SERVER and requests.must_pause(self._now, calling=bool(self._calls)):
+                    return PAUSED
+            if self._out.queued > self._most_queued:
                 return PAUSED
             line = self._lines.next_line()
             if line is None:
-                if not self._eof or self._requests.waiting or self.state in _OVER:
+                if not self._eof or requests.lane or self.state in _OVER:
                     return NEED_DATA
                 self._input_ended()
-            elif self.state is State.CLOSED:
+            elif self.state is _CLOSED:
                 continue
             elif line is OVERLONG:
                 self._reject(self._too_long())
@@ -371,48 +384,20 @@ class Connection:
 
     # -- Reading one message ----------------------------------------------------------------------------------------------
 
-    def _message(self, data: bytes, related: RequestId | None) -> None:
-        if data[:1] != b"{":
+    def _message(self, data: bytes, related: RequestId | None, *, batched: bool = False) -> None:
+        if not (batched or data.startswith(b"{")):
             if not data or data.isspace():
                 return  # a blank line is no message; some peers end a message with two newlines
             if is_batch(data):
                 self._batch(data, related)
                 return
-        limits = self.config.limits
         try:
-            envelope = decode(data, method_limit=limits.method, id_limit=limits.id)
-        except BadMessage as bad:
-            self._reject(bad)
-        else:
-            self._dispatch(envelope, related)
-
-    def _batch(self, data: bytes, related: RequestId | None) -> None:
-        if self.peer is None or not self.peer.dialect.batches:
-            self._reject(BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array"))
-            return
-        limits = self.config.limits
-        try:
-            members = split_batch(data)
+            envelope = decode(data, self._limits.method, self._limits.id)
+            if batched and envelope.method == "initialize" and envelope.id is not UNSET:
+                raise BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", _id(envelope))
         except BadMessage as bad:
             self._reject(bad)
             return
-        if not 0 < len(members) <= limits.batch:
-            problem = f"a batch has between 1 and {limits.batch} messages, this one has {len(members)}"
-            self._reject(BadMessage(Fault.INVALID_REQUEST, problem))
-            return
-        for member in members:
-            try:
-                envelope = decode(member, method_limit=limits.method, id_limit=limits.id)
-                if envelope.method == "initialize" and envelope.id is not UNSET:
-                    raise BadMessage(
-                        Fault.INVALID_REQUEST, "initialize is never part of a batch", _id(envelope)
-                    )
-            except BadMessage as bad:
-                self._reject(bad)
-            else:
-                self._dispatch(envelope, related)
-
-    def _dispatch(self, envelope: Envelope, related: RequestId | None) -> None:
         if envelope.method is UNSET:
             self._response(envelope)
         elif envelope.id is UNSET:
@@ -421,39 +406,47 @@ class Connection:
             assert envelope.id is not None
             self._request(envelope.id, envelope.method, envelope.params, related)
 
+    def _batch(self, data: bytes, related: RequestId | None) -> None:
+        if self.peer is None or not self.peer.dialect.batches:
+            self._reject(BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array"))
+            return
+        try:
+            members = split_batch(data)
+        except BadMessage as bad:
+            self._reject(bad)
+            return
+        most = self._limits.batch
+        if not 0 < len(members) <= most:
+            problem = f"a batch has between 1 and {most} messages, this one has {len(members)}"
+            self._reject(BadMessage(Fault.INVALID_REQUEST, problem))
+            return
+        for member in members:
+            self._message(member, related, batched=True)
+
     def _request(
         self, id: RequestId, method: str, params: Raw | UnsetType, related: RequestId | None
     ) -> None:
         raw = _NO_PARAMS if params is UNSET else params
         try:
-            if id in self._requests:
+            if id in self._requests.table:
                 raise Refusal(
                     Fault.INVALID_REQUEST, f"request id {id!r} is still in use", dialect=self._dialect
                 )
-            admission = admit(
-                method,
-                raw,
-                role=self.role,
-                config=self.config,
-                rows=self._rows,
-                state=self.state,
-                remembered=self.peer,
-            )
+            admission = admit(method, raw, self.role, self.config, self._rows, self.state, self.peer)
         except Refusal as refusal:
             self._refuse(id, refusal)
             return
-        row, peer = admission.row, admission.peer
+        row, peer, terms = admission.row, admission.peer, admission.terms
         reply = REPLIES.get(method)
         if reply is not None:
             result, remembered = reply(self.config, admission.params, peer)
             if remembered is not None:
                 self.peer = remembered
                 self.state = next_state(self.state, row.step)
-            terms = self.config.terms(self.role, peer.dialect)
-            self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), Kind.ANSWER, id))
+            self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id))
             return
         event = RequestReceived(id, row, admission.params, peer, raw, related)
-        place = self._requests.add(event, Request(peer, Life.OPEN, admission.progress_token))
+        place = self._requests.add(event, Request(peer, terms, _OPEN, admission.progress_token))
         if place:
             self._events.append(event)
         elif place is None:
@@ -473,7 +466,7 @@ class Connection:
         own = _NOTED.get(method)
         if own is not None:
             own(self, told)
-        elif self.peer is not None and method in self.config.terms(self.role, self.peer.dialect).receives:
+        elif self.peer is not None and method in self.config.terms[self.role][self.peer.dialect].receives:
             self._events.append(NotificationReceived(row, told, self.peer, related))
 
     def _response(self, envelope: Envelope) -> None:
@@ -495,7 +488,7 @@ class Connection:
     # -- What the connection does by itself -------------------------------------------------------------------------------
 
     def _initialized(self, params: t.InitializedParams) -> None:
-        if self.state is State.OPENING and self.role is Role.SERVER and self.peer is not None:
+        if self.state is State.OPENING and self.role is _SERVER and self.peer is not None:
             self.state = next_state(self.state, Step.INITIALIZED)
             self._events.append(PeerReady(self.peer))
 
@@ -545,7 +538,7 @@ class Connection:
     def _put_question(self, ask: Ask) -> None:
         id = self._next_id
         self._next_id += 1
-        terms = self.config.terms(self.role, ask.dialect)
+        terms = self.config.terms[self.role][ask.dialect]
         self._calls[id] = Call(ask.method, None, ask.dialect, _OPENING)
         data = encode_request(id, ask.method, stamped_params(terms, question(ask, self.config), None, None))
         self._out.put(Outgoing(data, Kind.REQUEST, id, None, ask.method))
@@ -562,9 +555,9 @@ class Connection:
     def _input_ended(self) -> None:
         if self._lines.in_line:
             self._rejected("the input ended in the middle of a message")
-        if self.state is State.OPENING and self.role is Role.CLIENT:
+        if self.state is State.OPENING and self.role is _CLIENT:
             self._end(ConnectFailed("the server ended the connection before it was open"))
-        elif self.role is Role.SERVER and len(self._requests):
+        elif self.role is _SERVER and self._requests.table:
             # Who asked is gone or has said all; what is running may still be answered, to a reader that waits for it.
             self._tell_closed(State.CLOSING, ConnectionLost("the client closed the connection"))
         else:
@@ -572,7 +565,7 @@ class Connection:
 
     def _end(self, error: McpTrioError | None) -> None:
         self._cancel_all()
-        self._tell_closed(State.CLOSED, error)
+        self._tell_closed(_CLOSED, error)
 
     def _cancel_all(self) -> None:
         for id in self._requests.end_all():
@@ -594,7 +587,7 @@ class Connection:
 
     def _peer_for(self, related: RequestId | None) -> Peer:
         if related is not None:
-            request = self._requests.get(related)
+            request = self._requests.table.get(related)
             if request is None or request.life is Life.CANCELLED:
                 raise LocalProtocolError(f"request {related!r} is over: nothing can be sent on its behalf")
             return request.peer
@@ -604,34 +597,29 @@ class Connection:
             raise LocalProtocolError("the conversation is not open yet")
         return self.peer
 
-    def _answerable(self, id: RequestId) -> Request:
-        request = self._requests.get(id)
+    def _unanswered(self, id: RequestId) -> Request | None:
+        """The request of the peer to answer. None if it wants no answer any more: then it is forgotten."""
+        request = self._requests.table.get(id)
         if request is None:
             raise LocalProtocolError(f"there is no request {id!r} to answer, or it was answered before")
-        return request
+        if request.life in _UNANSWERED:
+            return request
+        del self._requests.table[id]
+        return None
 
-    def _finish(self, id: RequestId, data: bytes) -> bool:
-        """Forget a request of the peer; with `data`, its answer, send that."""
-        self._requests.end(id)
-        if not data:
-            return False
-        self._cancel_nested(id)
-        self._out.put(Outgoing(data, Kind.ANSWER, id))
-        return True
-
-    def _must_pause(self) -> bool:
-        if self.role is Role.CLIENT:
-            return False  # two sides that both stop reading would wait for each other for ever
-        if self._out.queued > self.config.limits.queued:
-            return True
-        return self._requests.must_pause(self._now, calling=bool(self._calls))
+    def _answer(self, id: RequestId, data: bytes) -> None:
+        """Send the answer to a request of the peer, and forget the request."""
+        del self._requests.table[id]
+        if self._calls:
+            self._cancel_nested(id)
+        self._out.put(Outgoing(data, _ANSWER, id))
 
     def _refuse(self, id: RequestId, refusal: Refusal) -> None:
         dialect = refusal.dialect or self._dialect or self.config.dialects[0]
         self._rejected(refusal.message, refusal.fault, id, refusal.data)
         if refusal.answerable:
             error = t.ErrorData(code=dialect.codes[refusal.fault], message=refusal.message, data=refusal.data)
-            self._out.put(Outgoing(encode_error(id, encode(error)), Kind.ANSWER, id))
+            self._out.put(Outgoing(encode_error(id, encode(error)), _ANSWER, id))
 
     def _reject(self, bad: BadMessage) -> None:
         """Report what is no message, answer it if it may be a request, and fail the call that it may have answered."""
@@ -647,13 +635,13 @@ class Connection:
             return
         dialect = self._dialect
         # Over a stream a client cannot tell whose fault an unreadable message is; a stateless one never answers.
-        mute = self.role is Role.CLIENT and (bad.id is None or dialect is None or not dialect.stateful)
+        mute = self.role is _CLIENT and (bad.id is None or dialect is None or not dialect.stateful)
         if bad.looks in ("request", "neither") and not mute:
             code = (dialect or self.config.dialects[0]).codes[bad.fault]
             error = encode(t.ErrorData(code=code, message=bad.message))
             # Before a revision is known, each of those spoken here may be the peer's.
             null_id = any(known.null_error_id for known in ((dialect,) if dialect else self.config.dialects))
-            self._out.put(Outgoing(encode_error(bad.id, error, null_id=null_id), Kind.ANSWER, bad.id))
+            self._out.put(Outgoing(encode_error(bad.id, error, null_id=null_id), _ANSWER, bad.id))
 
     def _failed(self, id: RequestId, call: Call, problem: str) -> None:
         if call.token is _OPENING:
@@ -671,7 +659,7 @@ class Connection:
         self._events.append(MessageRejected(RemoteProtocolError(problem, fault, data), id))
 
     def _too_long(self) -> BadMessage:
-        return BadMessage(Fault.PARSE, f"the message is longer than {self.config.limits.message} bytes")
+        return BadMessage(Fault.PARSE, f"the message is longer than {self._limits.message} bytes")
 
 
 def _id(envelope: Envelope) -> RequestId | None:

@@ -109,7 +109,9 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     receives: dict[Role, dict[str, Method]] = {}
     _gates: dict[type[Struct], dict[str, Any]] = {}
     _lacking: set[type[Struct]] = set()
-    _fits: dict[type[Struct], _Fit | None] = {}  # None: the revision can say all of it
+    # Types of which the revision can say all, and what it changes in the others.
+    unchanged: set[type[Struct]] = set()
+    _fits: dict[type[Struct], _Fit | None] = {}
 
     def __post_init__(self) -> None:
         for role in Role:
@@ -159,7 +161,13 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
             new = self.fit(old)
             if new is not old:
                 changes[name] = new
-        return replace(value, **changes) if changes else value
+        try:
+            return replace(value, **changes) if changes else value
+        except ValueError as exc:
+            # What is left breaks a rule of its type: an elicitation by URL, say, where there are only forms.
+            raise LocalProtocolError(
+                f"revision {self.version} cannot say this {type(value).__name__}: {exc}"
+            ) from None
 
     def lacks(self, type: type[Struct], field: str) -> bool:
         """Whether this revision's `type` has no such field."""
@@ -185,10 +193,11 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
                 gone.append((field.name, field.default))
             elif any(found in self._lacking or self._work_out(found) for found in _structs_in(field.type)):
                 deeper.append(field.name)
-        changes_something = gone or filled or deeper
-        fit = self._fits[type] = (
-            _Fit(tuple(gone), tuple(filled), tuple(deeper)) if changes_something else None
-        )
+        if not (gone or filled or deeper):
+            self.unchanged.add(type)
+            self._fits[type] = None
+            return None
+        fit = self._fits[type] = _Fit(tuple(gone), tuple(filled), tuple(deeper))
         return fit
 
 

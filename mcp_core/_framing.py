@@ -3,8 +3,8 @@ r"""Newline framing: bytes in, lines out. Used by stdio and by every custom tran
 Rules of this file:
 
 1. Only `\n` ends a line; one `\r` before it is dropped. A `\r` anywhere else is white space to JSON, not an end.
-2. No byte is looked at twice: `_scanned` remembers how far the search for a newline has come, so that the cost is linear
-   in the input however it is split.
+2. No byte is looked at twice, and each is copied once into its line (twice if its line came in several chunks): so the cost
+   is linear in the input however it is split.
 3. A line over the limit is reported once, as `OVERLONG`, as soon as the limit is passed. The rest of it is thrown away
    as it arrives, in constant memory, and framing goes on after its newline.
 
@@ -14,6 +14,7 @@ It does not know JSON, and an empty line is a line like any other.
 from __future__ import annotations
 
 import enum
+from collections import deque
 from typing import Final, Literal
 
 __all__ = ["OVERLONG", "LineBuffer", "Overlong"]
@@ -30,23 +31,23 @@ class Overlong(enum.Enum):
 
 OVERLONG: Final = Overlong.OVERLONG
 
-# Below this many consumed bytes the front of the buffer is left alone: deleting it moves everything behind it.
-_COMPACT_AT = 65_536
+_CR: Final = 0x0D
 
 
 class LineBuffer:
-    """Collects chunks and gives lines, without their newline, each copied to `bytes` once.
+    """Collects chunks and gives lines, without their newline, as `bytes`.
 
     `limit` is the longest line in bytes, its newline not counted.
     """
 
-    __slots__ = ("_buffer", "_limit", "_scanned", "_skipping", "_start")
+    __slots__ = ("_chunk", "_later", "_limit", "_partial", "_skipping", "_start")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._buffer = bytearray()
-        self._start = 0  # where the current line begins
-        self._scanned = 0  # no newline before this index
+        self._chunk = b""  # what is looked at now ...
+        self._start = 0  # ... from here on
+        self._later: deque[bytes] = deque()  # chunks that came before that one was used up
+        self._partial = bytearray()  # the beginning of a line whose end was in no chunk so far
         self._skipping = False  # inside an overlong line that has been reported
 
     def __repr__(self) -> str:
@@ -54,7 +55,7 @@ class LineBuffer:
 
     def __len__(self) -> int:
         """Bytes held that no line has taken yet."""
-        return len(self._buffer) - self._start
+        return len(self._partial) + len(self._chunk) - self._start + sum(map(len, self._later))
 
     @property
     def in_line(self) -> bool:
@@ -63,49 +64,44 @@ class LineBuffer:
 
     def feed(self, data: bytes) -> None:
         """Add what arrived. Then call `next_line` until it gives None."""
-        self._buffer += data
+        if self._start == len(self._chunk) and not self._later:
+            self._chunk = data
+            self._start = 0
+        else:
+            self._later.append(data)
 
     def next_line(self) -> bytes | Literal[Overlong.OVERLONG] | None:
         """The next whole line, `OVERLONG` for one that passed the limit, or None when more bytes are needed."""
-        buffer = self._buffer
         while True:
-            end = buffer.find(b"\n", self._scanned)
+            chunk, start = self._chunk, self._start
+            if start == len(chunk) and not self._later:
+                return None
+            end = chunk.find(b"\n", start)
             if end < 0:
-                return self._no_newline()
-            start, self._start = self._start, end + 1
-            self._scanned = end + 1
+                if self._keep_rest():
+                    return OVERLONG
+                continue
+            self._start = end + 1
             if self._skipping:
                 self._skipping = False
-                self._compact()
                 continue
-            stop = end - 1 if end > start and buffer[end - 1] == 0x0D else end
-            if stop - start > self._limit:
-                self._compact()
-                return OVERLONG
-            line = bytes(memoryview(buffer)[start:stop])
-            self._compact()
-            return line
+            if self._partial:
+                self._partial += memoryview(chunk)[start:end]
+                chunk, start, end = bytes(self._partial), 0, len(self._partial)
+                self._partial.clear()
+            if end > start and chunk[end - 1] == _CR:
+                end -= 1
+            return OVERLONG if end - start > self._limit else chunk[start:end]
 
-    def _no_newline(self) -> Literal[Overlong.OVERLONG] | None:
-        if self._skipping:
-            self._drop_all()
-            return None
-        self._scanned = len(self._buffer)
+    def _keep_rest(self) -> bool:
+        """Put aside the rest of the chunk, which has no newline, and take up the next one. True if the line got too long."""
+        if not self._skipping:
+            self._partial += memoryview(self._chunk)[self._start :]
+        self._chunk = self._later.popleft() if self._later else b""
+        self._start = 0
         # One byte of grace: the last one may be the `\r` that does not count.
-        if len(self) > self._limit + 1:
-            self._skipping = True
-            self._drop_all()
-            return OVERLONG
-        return None
-
-    def _drop_all(self) -> None:
-        self._buffer.clear()
-        self._start = self._scanned = 0
-
-    def _compact(self) -> None:
-        if self._start == len(self._buffer):
-            self._drop_all()
-        elif self._start >= _COMPACT_AT and self._start * 2 >= len(self._buffer):
-            del self._buffer[: self._start]
-            self._scanned -= self._start
-            self._start = 0
+        if len(self._partial) <= self._limit + 1:
+            return False
+        self._partial.clear()
+        self._skipping = True
+        return True

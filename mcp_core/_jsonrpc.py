@@ -6,7 +6,8 @@ Rules of this file:
    (`DecodeError`, `ValidationError`, `UnicodeDecodeError`, `RecursionError`), and none of them may travel further.
 2. `params`, `result` and `error.data` stay undecoded (`Raw`): only who knows the method knows their type.
 3. An envelope has each of its keys once, an id is a string or an integer and nothing that merely looks like one, and text
-   is UTF-8 without a replacement. Ordinary messages are checked for this by counting bytes, not by scanning them in Python.
+   is UTF-8 without a replacement. Ordinary messages are checked for this by their length, or by counting quotes, and not by
+   scanning them in Python.
 4. A message with an id that could be read is never lost: what is wrong with it is a `BadMessage` that carries the id.
 
 It does not know methods, revisions or who is asking. JSON-RPC 2.0 sections 4 and 5; MCP basic/index, Messages.
@@ -22,7 +23,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from ._errors import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from .types import RequestId
 
@@ -100,9 +101,13 @@ _decode_envelope = msgspec.json.Decoder(Envelope).decode
 _members_of = reader(dict[str, Raw])
 _items_of = reader(list[Raw])
 _id_of = reader(int | str)  # type: ignore[arg-type]
+# The bytes of a request without white space, less what differs from one to the next.
+_SHORTEST: Final = len(b'{"jsonrpc":"2.0","id":,"method":"","params":}')
+# The quotes of `"jsonrpc":"2.0"` and of an id of this type with its key.
+_QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 
 
-def decode(data: bytes, *, method_limit: int = 256, id_limit: int = 256) -> Envelope:
+def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelope:
     """Read one message (not a batch). The limits are in bytes.
 
     Raises:
@@ -114,33 +119,37 @@ def decode(data: bytes, *, method_limit: int = 256, id_limit: int = 256) -> Enve
         envelope = _decode_envelope(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise _explain(data, exc, id_limit) from None
-    id = envelope.id
-    method = envelope.method
-    quotes = 4 if id is UNSET else 6  # "jsonrpc":"2.0" and "id":
-    if type(id) is str:
-        quotes += 2
-    if id is None:
-        # Present, so it is no notification; null, so it cannot be answered by name. Only an error may have it.
-        if method is not UNSET or envelope.error is UNSET:
+    id, method = envelope.id, envelope.method
+    if type(id) is int:
+        if not -MAX_SAFE_INTEGER <= id <= MAX_SAFE_INTEGER:
+            raise _flaw(envelope, "id is an integer beyond 2^53-1", None)
+    elif type(id) is str and _is_longer(id, id_limit):
+        raise _flaw(envelope, f"id is longer than {id_limit} bytes", None)
+    if method is not UNSET and envelope.result is UNSET and envelope.error is UNSET:
+        # Present, so it is no notification; null, so it cannot be answered by name.
+        if id is None:
             raise _flaw(envelope, "id is null", None)
-    elif id is not UNSET and not _is_usable(id, id_limit):
-        raise _flaw(envelope, f"id is longer than {id_limit} bytes or beyond 2^53-1", None)
-    if method is not UNSET:
-        quotes += 4
-        if _is_longer(method, method_limit):
+        # A character has four bytes at most: a short one need not be measured.
+        if len(method) * 4 > method_limit and _is_longer(method, method_limit):
             raise _flaw(envelope, f"method is longer than {method_limit} bytes")
-    outside = data.count(b'"')
-    for raw in (envelope.params, envelope.result, envelope.error):
-        if raw is not UNSET:
-            quotes += 2
-            outside -= bytes(raw).count(b'"')
+        payload = envelope.params
+        if (
+            payload is not UNSET
+            and type(id) is int
+            and len(data) == (_SHORTEST + len(str(id)) + len(method) + len(bytes(payload)))
+        ):
+            return envelope  # there is no room for anything else
+        quotes = _QUOTES[type(id)] + 4
+    else:
+        payload = _answer_in(envelope)
+        quotes = _QUOTES[type(id)]
     # Each key and each string has two quotes. More of them means unknown members, escapes - or a key that stands twice.
+    outside = data.count(b'"')
+    if payload is not UNSET:
+        quotes += 2
+        outside -= bytes(payload).count(b'"')
     if outside != quotes:
         _refuse_duplicates(data, envelope)
-    if envelope.result is not UNSET or envelope.error is not UNSET:
-        _check_response(envelope)
-    elif method is UNSET:
-        raise _flaw(envelope, "neither a method nor a result nor an error")
     return envelope
 
 
@@ -177,16 +186,15 @@ def encode_notification(method: str, params: bytes | None) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode(method), params)
 
 
-def encode_result(id: RequestId, result: bytes, members: Iterable[bytes] = ()) -> bytes:
+def encode_result(id: RequestId, result: bytes, members: bytes = b"") -> bytes:
     """A successful response as bytes.
 
-    `result` is an encoded JSON object; `members` (`b'"key":value'`) are put in front of its own members. This is how a
-    revision stamps a result without the object that a handler returned being touched.
+    `result` is an encoded JSON object; `members` (`b'"key":value,'`, each with its comma) are put in front of its own. This is
+    how a revision stamps a result without the object that a handler returned being touched.
     """
-    head = b",".join(members)
-    if head:
-        result = b"{%b,%b" % (head, result[1:]) if result != b"{}" else b"{%b}" % head
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(id), result)
+    if result == b"{}":
+        return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode(id), members[:-1])
+    return b'{"jsonrpc":"2.0","id":%b,"result":{%b%b}' % (encode(id), members, result[1:])
 
 
 def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -> bytes:
@@ -232,13 +240,23 @@ def _looks(asks: bool, has_id: bool, answers: bool) -> Looks:
     return "response" if answers else "neither"
 
 
-def _check_response(envelope: Envelope) -> None:
+def _answer_in(envelope: Envelope) -> Raw:
+    """The result or error of a response, which has exactly one of them."""
+    result, error = envelope.result, envelope.error
+    if result is UNSET and error is UNSET:
+        raise _flaw(
+            envelope, "neither a method nor a result nor an error", None if envelope.id is None else UNSET
+        )
     if envelope.method is not UNSET:
         raise _flaw(envelope, "a message is either a request or a response, not both")
-    if envelope.result is not UNSET and envelope.error is not UNSET:
+    if result is UNSET:
+        assert error is not UNSET
+        return error  # its id may be null or absent: so says a peer who could not read a message of ours
+    if error is not UNSET:
         raise _flaw(envelope, "a response has a result or an error, not both")
-    if envelope.result is not UNSET and envelope.id is UNSET:
-        raise _flaw(envelope, "a result without an id")
+    if envelope.id is UNSET or envelope.id is None:
+        raise _flaw(envelope, "a result without an id", None)
+    return result
 
 
 def _refuse_duplicates(data: bytes, envelope: Envelope) -> None:

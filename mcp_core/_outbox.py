@@ -75,8 +75,13 @@ class Outbox:
 
     def take_lines(self) -> bytes:
         """Everything as bytes, one message a line, and forget it."""
-        if not self._messages:
+        messages = self._messages
+        if not messages:
             return b""
+        if len(messages) == 1:
+            self._messages = []
+            self.queued = 0
+            return messages[0].data + b"\n"
         lines = [message.data for message in self.take()]
         lines.append(b"")
         return b"\n".join(lines)

@@ -69,7 +69,7 @@ def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State
 
 
 def _row(method: str, peer: Peer, role: Role, config: Config, *, is_request: bool) -> Method | None:
-    row = config.terms(role, peer.dialect).sends.get(method)
+    row = config.terms[role][peer.dialect].sends.get(method)
     if row is None and method in _DEFINED:
         raise LocalProtocolError(
             f"{method} is not something that a {role.value} sends in revision {peer.dialect.version}"

@@ -79,31 +79,22 @@ def stamped_params(
     return b'{"_meta":{%b},%b' % (b",".join(members), encoded[1:])
 
 
-def stamped_result(terms: Terms, result: Struct | Mapping[str, Any] | Raw) -> tuple[bytes, tuple[bytes, ...]]:
-    """A result as JSON of the revision, and the members to put in front of it."""
+def stamped_result(terms: Terms, result: Struct | Mapping[str, Any] | Raw) -> tuple[bytes, bytes]:
+    """A result as JSON of the revision, and the members to put in front of it, each with its comma."""
+    if isinstance(result, t.Result):
+        fitted = result if type(result) in terms.dialect.unchanged else terms.dialect.fit(result)
+        if fitted.meta is None:
+            return encode(fitted), terms.stamp if fitted.result_type is None else terms.meta_stamp
+        if terms.result_meta:
+            fitted = replace(fitted, meta={**terms.result_meta, **fitted.meta})
+        return encode(fitted), terms.type_stamp if fitted.result_type is None else b""
     if isinstance(result, Raw):
         encoded = bytes(result)
-        # White space after the brace, as others may write it, would be in the way of the members.
-        return encoded if encoded[1:2] in (b'"', b"}") else one_line(encoded), terms.plain_result_members
-    if not isinstance(result, Struct):
-        return _stamped_mapping(terms, result)
-    fitted = terms.dialect.fit(result)
-    if not terms.plain_result_members or not isinstance(fitted, t.Result):
-        return encode(fitted), terms.plain_result_members
-    members = terms.plain_result_members
-    if fitted.meta is not None:
-        fitted = replace(fitted, meta={**terms.result_meta, **fitted.meta})
-        members = terms.result_members
-    if fitted.result_type is not None:
-        members = members[len(terms.result_members) :]
-    return encode(fitted), members
-
-
-def _stamped_mapping(terms: Terms, result: Mapping[str, Any]) -> tuple[bytes, tuple[bytes, ...]]:
-    members = terms.plain_result_members
-    if terms.result_meta and "_meta" in result:
-        result = {**result, "_meta": {**terms.result_meta, **result["_meta"]}}
-        members = terms.result_members
-    if "resultType" in result:
-        members = members[len(terms.result_members) :]
-    return encode(result), members
+        # White space behind the brace, as others may write it, would be in the way of the members.
+        return encoded if encoded[1:2] in (b'"', b"}") else one_line(encoded), terms.stamp
+    if isinstance(result, Struct):
+        return terms.dialect.encode(result), terms.stamp
+    stamp = b"" if "resultType" in result else terms.type_stamp
+    if terms.result_meta:
+        result = {**result, "_meta": {**terms.result_meta, **result.get("_meta", {})}}
+    return encode(result), stamp

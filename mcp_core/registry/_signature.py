@@ -75,7 +75,7 @@ class ArgumentReader:
         return f"<ArgumentReader {', '.join(self._names)}>"
 
     def read(self, arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
-        """The keyword arguments, defaults filled in. Absent `arguments` are an empty object.
+        """The keyword arguments, defaults filled in. Absent `arguments` are an empty object, and so is null.
 
         Raises:
             Misfit: the arguments are not what the signature says.
@@ -93,6 +93,8 @@ class ArgumentReader:
             values = _decode_whole_numbers(arguments)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Misfit(_explain(first, self._names)) from None
+        if values is None:
+            values = {}
         if not isinstance(values, dict):
             raise NotAnObject
         try:
@@ -281,7 +283,7 @@ _decode_any: Final = msgspec.json.Decoder().decode
 
 
 def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
-    """The arguments of a tool with a given schema, as they came.
+    """The arguments of a tool with a given schema, as they came; absent and null are an empty object.
 
     Raises:
         Misfit: they are not JSON.
@@ -293,6 +295,8 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
         values = _decode_any(arguments)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise Misfit(_explain(exc, [])) from None
+    if values is None:
+        return {}
     if not isinstance(values, dict):
         raise NotAnObject
     return values

@@ -5,7 +5,7 @@ only the tool knows their type. This file does not know how a tool is run.
 Pages: server/tools of every revision.
 """
 
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -14,8 +14,6 @@ from mcp_core._errors import ToolError
 from ._base import CacheableResult, Cursor, Listed, Result, Shape
 from ._content import ContentBlock, TextContent
 from ._resources import InputResponseParams
-
-NULL: Final = Raw(b"null")
 
 
 class ToolAnnotations(Shape, gc=False, kw_only=True):
@@ -68,16 +66,11 @@ class TaskMetadata(Shape, gc=False, kw_only=True):
 
 
 class CallToolParams(InputResponseParams, kw_only=True):
-    """Calls a tool. `arguments` is an undecoded JSON object, `UNSET` when absent."""
+    """Calls a tool. `arguments` is an undecoded JSON object, `UNSET` when absent (some peers send null instead)."""
 
     name: str
     arguments: Raw | UnsetType = UNSET
     task: TaskMetadata | None = None
-
-    def __post_init__(self) -> None:
-        # A Raw takes null as a value like any other; everywhere else null and absent are read alike.
-        if self.arguments is not UNSET and self.arguments == NULL:
-            self.arguments = UNSET
 
 
 class CallToolResult(Result, kw_only=True):
@@ -85,17 +78,12 @@ class CallToolResult(Result, kw_only=True):
 
     `content` is for the model to read. `structured_content` is for programs: `UNSET` when absent, and since
     2026-07-28 any JSON value, null included. `is_error` says that the tool failed in a way that the model
-    should know of.
+    should know of; some peers send null for no, so it may be None.
     """
 
     content: list[ContentBlock]
     structured_content: Any = UNSET
     is_error: bool | None = False
-
-    def __post_init__(self) -> None:
-        # Null, as some peers send it, is no; so None is never seen.
-        if self.is_error is None:
-            self.is_error = False
 
     def raise_for_error(self) -> Self:
         """The result itself, unless the tool failed.

@@ -110,7 +110,7 @@ def server_config(
     )
 
 
-# -- Messages -----------------------------------------------------------------------------------------------------------
+# -- Messages ------------------------------------------------------------------------------------------------
 
 META_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 META_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
@@ -179,19 +179,29 @@ def line(message: Message | list[Any] | str | bytes) -> bytes:
     return encoded(message) + b"\n"
 
 
-# -- One machine --------------------------------------------------------------------------------------------------------
+# -- One machine ---------------------------------------------------------------------------------------------
 
 
 class Talk:
     """One connection, and somebody who talks to it in messages.
 
-    `paused` tells whether it wants the speaker to wait.
+    Facts are asked for by calling, so that the type checker does not take them for what they were a line ago.
     """
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
         self.now = 0.0
-        self.paused = False
+        self._paused = False
+
+    def paused(self) -> bool:
+        """Whether it wants the speaker to wait."""
+        return self._paused
+
+    def state(self) -> State:
+        return self.conn.state
+
+    def probing(self) -> bool:
+        return self.conn.probing
 
     def hears(self, *messages: Message | list[Any] | str | bytes) -> list[Event]:
         """Tell it messages, one a line. Gives all that it makes of them."""
@@ -219,7 +229,7 @@ class Talk:
         while True:
             event = self.conn.next_event()
             if event is NEED_DATA or event is PAUSED:
-                self.paused = event is PAUSED
+                self._paused = event is PAUSED
                 return found
             found.append(event)
 
@@ -284,7 +294,7 @@ def client(version: str = D) -> Talk:
     return opened(Role.CLIENT, version)
 
 
-# -- Assertions ---------------------------------------------------------------------------------------------------------
+# -- Assertions ----------------------------------------------------------------------------------------------
 
 
 def only(things: list[T]) -> T:
@@ -326,7 +336,7 @@ def assert_closed(events: list[Event], *lost: Any, error: type[Exception] | None
     assert text in str(event.error)
 
 
-# -- Two machines -------------------------------------------------------------------------------------------------------
+# -- Two machines --------------------------------------------------------------------------------------------
 
 
 class ConnectionPair:

@@ -25,7 +25,6 @@ from mcp_core import (
     ConnectionClosed,
     Limits,
     MessageRejected,
-    PeerReady,
     RequestReceived,
     Role,
     State,
@@ -62,7 +61,7 @@ from tests.core.helpers import (
 )
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
-LIMITS = Limits(message=2000, id=100, method=100)
+LIMITS = Limits(message=300_000, id=100, method=100)
 NEW = "new"  # a server of all revisions, of whose client nothing is known
 NO_ID: Any = "the id cannot be read"
 Ask = Callable[..., Message]
@@ -107,14 +106,14 @@ ROWS: list[Any] = [
     bad("byte order mark", lambda ask: b"\xef\xbb\xbf" + encoded(ask(1, "tools/list")), -32700),
     bad("NaN", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":NaN,"params":%'), -32700),
     bad("Infinity", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":Infinity,"params":%'), -32700),
-    bad("half a surrogate pair", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\\ud800"), -32700, text="surrogate"),
+    bad("half a surrogate pair", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\\ud800"), -32700),
     bad("half a pair, in the method", '{"jsonrpc":"2.0","id":1,"method":"\\udc00"}', -32700, text="surrogate"),
     bad("NUL", b"\0", -32700),
     bad("two messages on a line", lambda ask: encoded(ask(1, "tools/list")) + encoded(ask(2, "tools/list")), -32700),
     bad("two with a CR between", lambda ask: encoded(ask(1, "tools/list")) + b"\r" + encoded(ask(2, "tools/list")), -32700),
     bad("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
     bad("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
-    bad("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 2000})), -32700, text="longer than 2000 bytes"),
+    bad("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, text="longer than 300000 bytes"),
     # Not a message
     bad("number", "1", -32600),
     bad("null", "null", -32600),
@@ -189,12 +188,12 @@ ROWS: list[Any] = [
 ]  # fmt: skip
 
 
-def server_of(version: str) -> Talk:
+def server_of(version: str, limits: Limits = LIMITS) -> Talk:
     offers = t.ServerCapabilities(tools=t.ToolsCapability())
     if version == NEW:
-        return Talk(Connection(SERVER, server_config(capabilities=offers, limits=LIMITS)))
+        return Talk(Connection(SERVER, server_config(capabilities=offers, limits=limits)))
     served = ALL if DIALECTS[version].stateful else (version,)
-    return opened(SERVER, version, server_config(*served, capabilities=offers, limits=LIMITS))
+    return opened(SERVER, version, server_config(*served, capabilities=offers, limits=limits))
 
 
 def asks(version: str) -> Ask:
@@ -240,7 +239,7 @@ def lives(talk: Talk, version: str) -> bool:
     "RPC-26",
 )
 @pytest.mark.requirement(
-    "STDIO-1", "STDIO-6", "ERR-1", "META-8", "VER-1", "CXL-8", "CXL-11", "CAP-6", "CAP-7", "DEC-3", "DEC-4"
+    "STDIO-1", "STDIO-6", "ERR-1", "META-8", "VER-1", "CXL-8", "CXL-11", "CAP-6", "CAP-7", "DEC-3"
 )
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("row", ROWS)
@@ -315,7 +314,7 @@ def test_a_client(row: Bad, version: str) -> None:
             lambda data: data.replace(b"{", b'{"more":{"id":5,"method":"x"},', 1), id="unknown member"
         ),
         pytest.param(
-            lambda data: data.replace(b"}", b',"more":"\\ud83d\\ude00"}', 1), id="unknown member inside"
+            lambda data: data.replace(b'"2.0"', b'"2.0","more":"\\ud83d\\ude00"'), id="a pair of surrogates"
         ),
         pytest.param(lambda data: b"\n\n" + data + b"\n\n", id="empty lines around"),
     ],
@@ -327,7 +326,7 @@ def test_odd_but_good(version: str, change: Callable[[bytes], bytes]) -> None:
     ]
 
 
-@pytest.mark.requirement("RPC-25", "RPC-21")
+@pytest.mark.requirement("RPC-25")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"])
 def test_arrays(version: str, array: str) -> None:
@@ -380,7 +379,7 @@ def test_a_handshake_out_of_order(version: str) -> None:
 @pytest.mark.parametrize("size", [1, 7, 100, 1999, 2000, 2001, 10_000])
 def test_a_line_over_the_limit_in_pieces(version: str, size: int) -> None:
     """It is reported once, however it arrives."""
-    talk = server_of(version)
+    talk = server_of(version, Limits(message=2000))
     data = b"x" * 9000 + b"\n"
     events: list[Any] = []
     for start in range(0, len(data), size):
@@ -422,19 +421,19 @@ def test_pings_whose_answers_nobody_reads() -> None:
     view = memoryview(flood)
     limit, chunk, read = Limits().queued, 65_536, 0
     assert len(flood) > 5 * limit
-    while not talk.paused:
+    while not talk.paused():
         assert talk.reads(bytes(view[read : read + chunk])) == []
         read += chunk
     assert read < 3 * limit
     assert limit < talk.conn.queued() < limit + 100
     assert len(talk.conn._lines) <= chunk
     assert talk.waits(3600.0) == []  # time changes nothing: only reading helps
-    assert talk.paused
+    assert talk.paused()
     answered = 0
     while talk.conn.queued():
         answered += talk.conn.data_to_send().count(b"\n")
         assert talk.events() == []
-        while not talk.paused and read < len(flood):
+        while not talk.paused() and read < len(flood):
             talk.reads(bytes(view[read : read + chunk]))
             read += chunk
         assert talk.conn.queued() < limit + 100
@@ -447,7 +446,7 @@ def test_requests_without_end_and_no_patience(version: str) -> None:
     talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
     flood = [call(i, version) for i in range(1000)]
     assert kinds(talk.hears(*flood)) == ["RequestReceived"] * 5
-    assert talk.paused
+    assert talk.paused()
     refused = talk.waits(1.0)
     assert kinds(refused) == ["MessageRejected"] * 990
     assert [message["id"] for message in talk.says()] == list(range(10, 1000))
@@ -463,7 +462,7 @@ def test_requests_without_end_and_no_patience(version: str) -> None:
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000])
 def test_input_that_ends_in_the_middle(version: str, half: str) -> None:
-    talk = server_of(version)
+    talk = server_of(version, Limits(message=2000))
     events = [*talk.reads(half.encode()), *talk.ends()]
     assert kinds(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
     assert len(events) == 2 + (len(half) > 2000)
@@ -471,7 +470,7 @@ def test_input_that_ends_in_the_middle(version: str, half: str) -> None:
     assert talk.hears(ping()) == []
 
 
-# -- Made up by a machine -------------------------------------------------------------------------------------------------
+# -- Made up by a machine ------------------------------------------------------------------------------------
 
 
 def listener(role: Role, version: str) -> Talk:
@@ -547,7 +546,7 @@ def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[byt
     talk = listener(role, version)
     talk.hears(*said)
     talk.says()
-    for id in list(talk.conn._requests._table):
+    for id in list(talk.conn._requests.table):
         talk.conn.send_result(id, {})
     if ends:
         assert kinds(talk.ends()).count("ConnectionClosed") == 1
@@ -594,7 +593,6 @@ def test_every_request_has_one_answer(version: str, said: list[bytes]) -> None:
         asked += Counter(_usable_requests(data, batches=version == B))
     assert +answered == +asked
     assert unnamed <= sum(isinstance(event, MessageRejected) for event in events)
-    assert all(isinstance(event, PeerReady | RequestReceived | MessageRejected) or True for event in events)
 
 
 def _usable_requests(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:

@@ -28,6 +28,7 @@ from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
     INITIALIZED,
+    META_CAPABILITIES,
     SERVER_INFO,
     SERVER_OFFERS,
     STATEFUL,
@@ -62,7 +63,7 @@ SERVER, CLIENT = Role.SERVER, Role.CLIENT
 CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
 
 
-# -- Two eras on one connection -----------------------------------------------------------------------------------------------------
+# -- Two eras on one connection ------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12")
@@ -101,7 +102,7 @@ def test_stateless_requests_beside_a_session(version: str) -> None:
     assert talk.hears(cancelled(9)) == [RequestCancelled(9)]
 
 
-# -- Who can talk to whom -------------------------------------------------------------------------------------------------------------
+# -- Who can talk to whom ------------------------------------------------------------------------------------
 
 LEGACY, BOTH = STATEFUL, ALL
 MODERN = (E,)
@@ -226,7 +227,7 @@ def test_nor_is_what_a_client_does_not_declare(version: str) -> None:
     assert_error(only(pair.take(CLIENT)), -32601, 9, "does not offer")
 
 
-# -- Other servers: the table of a client's era on a pipe --------------------------------------------------------------------------------
+# -- Other servers: the table of a client's era on a pipe ----------------------------------------------------
 
 
 def greeting(version: str) -> Message:
@@ -319,9 +320,7 @@ SERVERS: list[Any] = [
 ]
 
 
-@pytest.mark.requirement(
-    "PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18", "LIFE-21"
-)
+@pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18")
 @pytest.mark.parametrize(("versions", "answers", "questions", "outcome"), SERVERS)
 def test_a_client_and_servers_of_all_kinds(
     versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
@@ -369,16 +368,10 @@ def test_a_verdict_saves_the_probe(config: Config) -> None:
 def test_a_server_sees_what_the_client_offers_now() -> None:
     """In the stateless era nothing is remembered from one request to the next."""
     talk = opened(SERVER, E)
-    seen = [
-        received(
-            talk.hears(modern(id, "tools/call", {"name": "t"}, **meta)), RequestReceived
-        ).peer.capabilities
-        for id, meta in enumerate(
-            [
-                {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}},
-                {"io.modelcontextprotocol/clientCapabilities": {}},
-            ]
-        )
-    ]
+    offers: list[Message] = [{"elicitation": {}}, {}]
+    seen = []
+    for id, offered in enumerate(offers):
+        asked = modern(id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered})
+        seen.append(received(talk.hears(asked), RequestReceived).peer.capabilities)
     assert seen == [t.ClientCapabilities(elicitation=t.ElicitationCapability()), t.ClientCapabilities()]
     assert CLIENT_OFFERS not in seen

@@ -101,17 +101,17 @@ def test_what_it_says_of_itself() -> None:
 
 def test_terms_are_worked_out_once() -> None:
     config = server_config()
-    assert config.terms(SERVER, DIALECTS[D]) is config.terms(SERVER, DIALECTS[D])
-    assert config.terms(SERVER, DIALECTS[D]) is not config.terms(CLIENT, DIALECTS[D])
+    assert config.terms[SERVER][DIALECTS[D]] is config.terms[SERVER][DIALECTS[D]]
+    assert config.terms[SERVER][DIALECTS[D]] is not config.terms[CLIENT][DIALECTS[D]]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_received_depends_on_what_is_offered(version: str) -> None:
     dialect = DIALECTS[version]
-    everything = server_config(version).terms(SERVER, dialect)
+    everything = server_config(version).terms[SERVER][dialect]
     assert everything.receives.keys() >= {"tools/call", "prompts/get", "resources/read"}
     assert everything.sends == dialect.receives[CLIENT]
-    nothing = server_config(version, capabilities=t.ServerCapabilities()).terms(SERVER, dialect)
+    nothing = server_config(version, capabilities=t.ServerCapabilities()).terms[SERVER][dialect]
     assert not nothing.receives.keys() & {"tools/call", "prompts/get", "resources/read"}
     assert nothing.sends == everything.sends  # what the peer declares counts for these
 
@@ -119,7 +119,7 @@ def test_what_is_received_depends_on_what_is_offered(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_custom_methods_go_their_way(version: str) -> None:
     config = server_config(version, methods=[ADD, ASK, NEWS])
-    terms = config.terms(SERVER, DIALECTS[version])
+    terms = config.terms[SERVER][DIALECTS[version]]
     ours = {"acme/add", "acme/ask", "notifications/acme/news"}
     assert terms.receives.keys() & ours == {"acme/add", "notifications/acme/news"}
     assert terms.sends.keys() & ours == {"acme/ask", "notifications/acme/news"}
@@ -138,17 +138,18 @@ def test_rows_are_those_of_all_revisions_spoken() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_spliced_in(version: str) -> None:
     dialect = DIALECTS[version]
-    server = server_config(version).terms(SERVER, dialect)
-    client = client_config(version).terms(CLIENT, dialect)
+    server = server_config(version).terms[SERVER][dialect]
+    client = client_config(version).terms[CLIENT][dialect]
     if dialect.stateful:
-        assert (server.result_members, server.plain_result_members, server.result_meta) == ((), (), {})
-        assert (client.request_meta, client.plain_result_members) == (b"", ())
+        assert (server.stamp, server.type_stamp, server.meta_stamp, server.result_meta) == (b"", b"", b"", {})
+        assert (client.request_meta, client.stamp) == (b"", b"")
         return
-    assert json.loads(b"{%b}" % b",".join(server.plain_result_members)) == {
+    assert json.loads(b"{%b}" % server.stamp[:-1]) == {
         "resultType": "complete",
         "_meta": {META_SERVER: {"name": "server", "version": "2"}},
     }
-    assert server.result_members == (b'"resultType":"complete"',)
+    assert (server.type_stamp, server.meta_stamp[-1:]) == (b'"resultType":"complete",', b",")
+    assert server.type_stamp + server.meta_stamp == server.stamp
     assert server.request_meta == b""
     assert json.loads(b"{%b}" % client.request_meta) == {
         META_VERSION: version,

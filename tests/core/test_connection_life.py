@@ -14,6 +14,7 @@ from mcp_core import (
     Connection,
     ConnectionClosed,
     ConnectionLost,
+    Event,
     Fault,
     LocalProtocolError,
     MessageRejected,
@@ -84,7 +85,7 @@ def test_only_a_client_opens_and_only_once() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_a_handshake_of_ours(version: str) -> None:
     talk, asked = opening(version)
-    assert not talk.conn.probing
+    assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert asked["method"] == "initialize"
     assert asked["params"]["protocolVersion"] == version
@@ -100,11 +101,11 @@ def test_a_handshake_of_ours(version: str) -> None:
 
 def test_a_probe_of_ours() -> None:
     talk, asked = opening()
-    assert talk.conn.probing
+    assert talk.probing()
     assert talk.conn.next_deadline() == 105.0
     assert asked["method"] == "server/discover"
     assert received(talk.hears(result(asked["id"], DISCOVERY)), PeerReady).peer.dialect is DIALECTS[E]
-    assert not talk.conn.probing
+    assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert talk.says() == []
 
@@ -117,7 +118,7 @@ def test_silence_is_an_answer() -> None:
     assert talk.waits(0.1) == []
     handshake = only(talk.says())
     assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
-    assert not talk.conn.probing
+    assert not talk.probing()
     # The probe is answered too late. That is no reason for anything as long as the handshake works.
     assert talk.hears(result(asked["id"], DISCOVERY)) == []
     assert received(talk.hears(result(handshake["id"], GREETING)), PeerReady).peer.dialect is DIALECTS[D]
@@ -144,7 +145,7 @@ def test_a_late_answer_to_the_probe_saves_a_failed_handshake(fails: Any, modern_
     else:
         assert talk.hears(error(asked["id"], -32601)) == []
     answer = fails(handshake["id"])
-    events = [
+    events: list[Event] = [
         event
         for event in (talk.hears(answer) if answer else talk.waits(30.0))
         if not isinstance(event, MessageRejected)

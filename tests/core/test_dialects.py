@@ -157,6 +157,22 @@ def test_what_cannot_be_said_at_all_is_refused(version: str, content: Any) -> No
     assert "tool" in DIALECTS[D].encode(params).decode()
 
 
+@pytest.mark.parametrize("version", [C, D])
+def test_what_is_left_must_still_make_sense(version: str) -> None:
+    """A visit to a page loses its page in 2025-06-18, which has forms alone."""
+    params = t.ElicitParams(mode="url", message="m", url="https://x", elicitation_id="e")
+    if DIALECTS[version].lacks(t.ElicitParams, "url"):
+        with pytest.raises(LocalProtocolError, match=r"2025-06-18 cannot say this ElicitParams: .*form mode"):
+            DIALECTS[version].encode(params)
+    else:
+        assert said(version, params) == {
+            "mode": "url",
+            "message": "m",
+            "url": "https://x",
+            "elicitationId": "e",
+        }
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_list_that_may_be_cached(version: str) -> None:
     """2026-07-28 wants both members, and a private answer that is not kept is the one that is never wrong."""

@@ -10,11 +10,13 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import UNSET, Raw
 
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
 from mcp_core._dialects import Dialect
-from mcp_core._opening import Ask, Reply, opening, question
+from mcp_core._jsonrpc import decode
+from mcp_core._opening import Ask, Opener, Reply, opening, question, reply_in
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -287,7 +289,7 @@ def test_another_stateless_revision_is_tried_once() -> None:
     """There is only one yet, so the next is made up."""
     older = Dialect(B, stateful=False, result_type="complete")
     config = client_config()
-    config.dialects = (DIALECTS[E], older, DIALECTS[A])
+    config.stateless, config.stateful = (DIALECTS[E], older), (DIALECTS[A],)
     again = Ask("server/discover", older, 5.0)
     found = run(config, [(probe(), refused(-32022, B)), (again, discovered(B))])
     assert found.dialect is older
@@ -341,3 +343,60 @@ def test_an_error_keeps_its_cause() -> None:
     cause = caught.value.__cause__
     assert isinstance(cause, PeerError)
     assert cause.data == {"supported": [C, B], "requested": E}
+
+
+# -- Under way --------------------------------------------------------------------------------------------------
+
+
+def test_an_opening_keeps_the_time_and_the_number_of_its_question() -> None:
+    opener = Opener(DUAL, None)
+    assert standing(opener) == (None, None, False)
+    assert opener.advance(None, 7, 10.0) == probe()
+    assert standing(opener) == (probe(), 15.0, True)
+    assert opener.time_is_up() == 7
+    assert opener.advance(SILENCE, 8, 20.0) == shake()
+    assert standing(opener) == (shake(), None, False)
+    found = opener.advance(greeted(D), 9, 30.0)
+    assert isinstance(found, Peer)
+    assert standing(opener) == (None, None, False)
+
+
+def standing(opener: Opener) -> tuple[Ask | None, float | None, bool]:
+    return opener.ask, opener.deadline, opener.probing
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_the_answer_to_a_question_that_was_given_up(answered: bool) -> None:
+    opener = Opener(DUAL, None)
+    opener.advance(None, 7, 0.0)
+    assert not opener.takes_late(7, Raw(b"{}"))  # it is not late yet
+    opener.time_is_up()
+    opener.advance(SILENCE, 8, 5.0)
+    assert not opener.takes_late(8, Raw(b"{}"))
+    assert not opener.takes_late("7", Raw(b"{}"))
+    assert opener.takes_late(7, Raw(discovered(E).result or b"") if answered else UNSET)
+    opener.time_is_up()  # of the handshake: an answer to that is of no use later
+    assert not opener.takes_late(8, Raw(b"{}"))
+    if answered:
+        found = opener.advance(refused(-32601), 9, 10.0)
+        assert isinstance(found, Peer)
+        assert found.dialect is DIALECTS[E]
+    else:
+        with pytest.raises(ConnectFailed):
+            opener.advance(refused(-32601), 9, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("members", "result", "code", "message"),
+    [
+        ({"result": {"a": 1}}, {"a": 1}, None, ""),
+        ({"error": {"code": -32601, "message": "no"}}, None, -32601, "no"),
+        ({"error": "no"}, None, 0, "an error object that is none"),
+    ],
+)
+def test_a_response_as_a_reply(members: Any, result: Any, code: int | None, message: str) -> None:
+    reply = reply_in(decode(raw({"jsonrpc": "2.0", "id": 1} | members)))
+    assert (json.loads(bytes(reply.result)) if reply.result is not None else None) == result
+    assert (reply.error.code if reply.error is not None else None) == code
+    assert message in str(reply.error)
+    assert (reply.status, reply.late) == (None, None)

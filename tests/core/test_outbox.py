@@ -41,6 +41,9 @@ def test_messages_as_lines() -> None:
     assert outbox.queued == len(b'{"a":1}{"b":"c\\n"}{}')
     assert outbox.take_lines() == b'{"a":1}\n{"b":"c\\n"}\n{}\n'
     assert outbox.take_lines() == b""
+    outbox.put(Outgoing(b"{}", Kind.NOTIFICATION))
+    assert outbox.take_lines() == b"{}\n"
+    assert (outbox.queued, outbox.take_lines()) == (0, b"")
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from mcp_core import DIALECTS, Limits, Peer, RequestReceived
+from mcp_core import DIALECTS, Limits, Peer, RequestReceived, Role
 from mcp_core import types as t
 from mcp_core._methods import METHODS
 from mcp_core._requests import Request, Requests
 from mcp_core._state import Life
-from tests.core.helpers import D
+from tests.core.helpers import D, server_config
 
 PEER = Peer(DIALECTS[D], t.ClientCapabilities())
+TERMS = server_config().terms[Role.SERVER][PEER.dialect]
 ROW = METHODS[0]
 
 
@@ -22,7 +23,7 @@ def table(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
 
 
 def add(requests: Requests, *ids: Any) -> list[bool | None]:
-    return [requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), Request(PEER)) for id in ids]
+    return [requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), Request(PEER, TERMS)) for id in ids]
 
 
 def waiting_ids(requests: Requests) -> list[Any]:
@@ -34,27 +35,25 @@ def waiting_ids(requests: Requests) -> list[Any]:
 
 def test_places_then_the_lane_then_none() -> None:
     requests = table()
-    assert not requests.waiting
     assert add(requests, 1, 2, 3, 4, 5) == [True, True, False, False, None]
-    assert (len(requests), requests.in_flight, requests.waiting) == (4, 2, True)
-    assert [id in requests for id in (1, 4, 5, "1")] == [True, True, False, False]
+    assert (list(requests.table), requests.in_flight, len(requests.lane)) == ([1, 2, 3, 4], 2, 2)
     assert requests.next_waiting() is None
-    requests.end(1)
+    del requests.table[1]
     assert waiting_ids(requests) == [3]
-    requests.end(2)
-    requests.end(3)
+    del requests.table[2]
+    del requests.table[3]
     assert waiting_ids(requests) == [4]
-    requests.end(4)
-    assert (len(requests), requests.in_flight, requests.waiting) == (0, 0, False)
+    del requests.table[4]
+    assert (requests.table, requests.in_flight, len(requests.lane)) == ({}, 0, 0)
 
 
 def test_nobody_overtakes_the_lane() -> None:
     requests = table(in_flight=1)
     assert add(requests, 1, 2) == [True, False]
-    requests.end(1)
+    del requests.table[1]
     assert add(requests, 3) == [False]
     assert requests.next_waiting() is not None
-    requests.end(2)
+    del requests.table[2]
     assert waiting_ids(requests) == [3]
 
 
@@ -62,14 +61,9 @@ def test_nobody_overtakes_the_lane() -> None:
 def test_ids_have_a_type() -> None:
     requests = table()
     assert add(requests, 1, "1") == [True, True]
-    request = requests.get("1")
     assert requests.cancel("1") is True
-    assert request is not None
-    assert request.life is Life.CANCELLED
-    other = requests.get(1)
-    assert other is not None
-    assert other.life is Life.OPEN
-    assert requests.get(2) is None
+    assert requests.table["1"].life is Life.CANCELLED
+    assert requests.table[1].life is Life.OPEN
 
 
 @pytest.mark.requirement("CXL-8")
@@ -79,12 +73,11 @@ def test_cancelling() -> None:
     assert requests.cancel(1) is True
     assert requests.cancel(1) is None  # twice
     assert requests.cancel(9) is None  # unknown
-    assert (len(requests), requests.in_flight) == (4, 2)  # its handler still runs
+    assert (len(requests.table), requests.in_flight) == (4, 2)  # its handler still runs
     assert requests.cancel("3") is False  # it only waited, and is gone at once
-    assert 3 in requests
-    assert "3" not in requests
+    assert list(requests.table) == [1, 2, 3]
     assert requests.cancel("3") is None
-    requests.end(1)
+    del requests.table[1]
     assert requests.cancel(1) is None  # over
     assert waiting_ids(requests) == [3]
 
@@ -94,10 +87,8 @@ def test_the_end_of_all() -> None:
     add(requests, 1, 2, 3, 4)
     requests.cancel(2)
     assert requests.end_all() == [1, 3]
-    assert (len(requests), requests.waiting) == (3, False)
+    assert (list(requests.table), list(requests.lane)) == ([1, 2, 3], [])
     assert requests.end_all() == []
-    requests.end(1)
-    assert 1 not in requests
 
 
 def test_a_full_lane_makes_the_peer_wait() -> None:
@@ -117,7 +108,7 @@ def test_the_wait_ends_when_a_place_is_free() -> None:
     requests = table()
     add(requests, 1, 2, 3, 4)
     assert requests.must_pause(2.0, calling=False)
-    requests.end(1)
+    del requests.table[1]
     assert waiting_ids(requests) == [3]
     assert not requests.must_pause(4.0, calling=False)
     assert requests.escape is None
@@ -145,15 +136,25 @@ def test_the_wait_has_an_end() -> None:
     assert requests.escape == 14.0
 
 
+@pytest.mark.parametrize("waiting", [1, 2])
+def test_every_wait_is_counted_anew(waiting: int) -> None:
+    requests = table(in_flight=1, waiting=waiting)
+    add(requests, *range(1 + waiting))
+    assert requests.must_pause(2.0, calling=False)
+    requests.escape_if_due(7.0)
+    for id in range(1 + waiting):  # the lane is emptied, and filled again much later
+        del requests.table[id]
+        requests.next_waiting()
+    add(requests, *range(1 + waiting))
+    assert requests.must_pause(100.0, calling=False)
+    assert requests.escape == 105.0
+    assert requests.end_all() == [0]
+    assert requests.escape is None
+
+
 @pytest.mark.parametrize("in_flight", [1, 3])
 def test_without_a_lane(in_flight: int) -> None:
     requests = table(in_flight=in_flight, waiting=0)
-    assert not requests.must_pause(0.0, calling=False)  # nothing runs, nobody has to wait
-    assert add(requests, *range(in_flight)) == [True] * in_flight
-    assert requests.must_pause(1.0, calling=False)
-    assert add(requests, "x") == [None]
-    requests.end(0)
-    assert not requests.must_pause(2.0, calling=False)
+    assert add(requests, *range(in_flight), "x") == [True] * in_flight + [None]
+    del requests.table[0]
     assert add(requests, "x") == [True]
-    assert requests.must_pause(3.0, calling=False)
-    assert requests.escape == 8.0

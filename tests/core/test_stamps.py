@@ -88,7 +88,7 @@ PARAMS: list[Any] = [
 @pytest.mark.requirement("META-1", "META-6", "META-7", "META-13", "META-14")
 @pytest.mark.parametrize(("version", "params", "meta", "token", "expected"), PARAMS)
 def test_params(version: str, params: Any, meta: Any, token: Any, expected: Any) -> None:
-    terms = client_config().terms(Role.CLIENT, DIALECTS[version])
+    terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     before = deepcopy(meta), repr(params)
     data = stamped_params(terms, params, meta, token)
     assert (json.loads(data, object_pairs_hook=no_twins) if data is not None else None) == expected
@@ -112,7 +112,7 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("version", [D, E])
 def test_what_only_the_connection_may_say(version: str, params: Any, meta: Any, member: str) -> None:
-    terms = client_config().terms(Role.CLIENT, DIALECTS[version])
+    terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     with pytest.raises(LocalProtocolError, match=f"_meta.{member} is written by the connection"):
         stamped_params(terms, params, meta, None)
 
@@ -158,10 +158,10 @@ RESULTS: list[Any] = [
 ]
 
 
-@pytest.mark.requirement("META-10", "RPC-16", "RPC-30", "RPC-34")
+@pytest.mark.requirement("META-1", "META-10", "RPC-16", "RPC-30", "RPC-34")
 @pytest.mark.parametrize(("version", "result", "expected"), RESULTS)
 def test_results(version: str, result: Any, expected: Any) -> None:
-    terms = server_config().terms(Role.SERVER, DIALECTS[version])
+    terms = server_config().terms[Role.SERVER][DIALECTS[version]]
     before = repr(result)
     data = encode_result(1, *stamped_result(terms, result))
     assert json.loads(data, object_pairs_hook=no_twins)["result"] == expected

@@ -66,7 +66,7 @@ def session(request: pytest.FixtureRequest) -> ConnectionPair:
     return ConnectionPair(request.param).open()
 
 
-# -- Asking and answering ---------------------------------------------------------------------------------------------------
+# -- Asking and answering ------------------------------------------------------------------------------------
 
 # method, params, result; what a client asks in every revision
 ASKED: list[Any] = [
@@ -228,6 +228,21 @@ def test_telling(pair: ConnectionPair, by: Role, method: str, params: Any) -> No
     assert pair.silent()
 
 
+@pytest.mark.requirement("META-1")
+def test_meta_goes_over_as_it_is(pair: ConnectionPair) -> None:
+    """On requests, results and notifications, beside what the revision itself puts there."""
+    asked = pair.request("tools/call", CALL, meta={"com.example/a": [1]})
+    assert b'"com.example/a":[1]' in bytes(asked.raw)
+    told = pair.notify(
+        "notifications/message",
+        t.LoggingMessageParams(level="info", data=1, meta={"com.example/b": {}}),
+        related=asked.id,
+    )
+    assert told.params.meta == {"com.example/b": {}}
+    answer = pair.result(asked, t.CallToolResult(content=[], meta={"com.example/c": None}))
+    assert answer.meta["com.example/c"] is None
+
+
 def test_telling_the_server(session: ConnectionPair) -> None:
     session.notify("notifications/roots/list_changed", by=CLIENT)
 
@@ -251,7 +266,7 @@ def test_the_server_wants_to_know_more(state: str | None) -> None:
     pair.result(retry, t.CallToolResult(content=[]))
 
 
-# -- Custom methods -----------------------------------------------------------------------------------------------------------
+# -- Custom methods ------------------------------------------------------------------------------------------
 
 
 class AddParams(t.RequestParams, kw_only=True):
@@ -302,7 +317,7 @@ def test_an_answer_nobody_has_a_type_for() -> None:
     assert pair.result(asked, AddResult(sum=3)) == {"sum": 3}
 
 
-# -- Progress -----------------------------------------------------------------------------------------------------------------
+# -- Progress ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PROG-1", "PROG-2", "PROG-4", "PROG-5", "PROG-11")
@@ -333,7 +348,7 @@ def test_progress_that_crosses_the_answer(pair: ConnectionPair) -> None:
     assert pair.silent()
 
 
-# -- Cancellation ---------------------------------------------------------------------------------------------------------------
+# -- Cancellation --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-1", "CXL-6", "CXL-7")
@@ -441,7 +456,7 @@ def test_the_nested_answer_crosses_the_end_of_its_parent(session: ConnectionPair
     assert session.silent()
 
 
-# -- Pressure -------------------------------------------------------------------------------------------------------------------
+# -- Pressure ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -482,7 +497,7 @@ def test_two_sides_that_are_full_do_not_wait_for_each_other(session: ConnectionP
     assert pair.silent()
 
 
-# -- Endings --------------------------------------------------------------------------------------------------------------------
+# -- Endings -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")

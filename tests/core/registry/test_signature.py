@@ -452,3 +452,11 @@ def test_reading_back() -> None:
     assert read_back(b"3", msgspec.json.Decoder(int).decode) == 3
     with pytest.raises(Misfit, match="Expected `int`"):
         read_back(b'"3"', msgspec.json.Decoder(int).decode)
+
+
+@pytest.mark.parametrize("arguments", [UNSET, b"{}", b"null", b" null "])
+def test_absent_and_null_are_no_arguments(arguments: Any) -> None:
+    def tool(x: int = 1) -> None: ...
+
+    assert ArgumentReader(inspect_function(tool)).read(arguments) == {"x": 1}
+    assert read_object(arguments) == {}

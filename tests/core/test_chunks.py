@@ -1,0 +1,368 @@
+"""However a stream is cut, it says the same: recorded conversations and bad input, whole, in bytes, in pieces and in part.
+
+The recordings in `streams/` were made by two machines (`conversation`), those of bad input by hand (`BAD_INPUT`). A file has
+one row for what it is about and one for each line that was said, with the side that said it: a message, or text where the
+line is none (one character a byte). `python -m tests.core.test_chunks` writes them again; a change in them is a change on
+the wire.
+
+A machine that replays one side hears what the other side said. What its own side asked it asks as soon as it is ready, so
+that the answers find their questions.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw, Struct
+
+from mcp_core import (
+    DIALECTS,
+    Connection,
+    ConnectionClosed,
+    Event,
+    Limits,
+    MessageRejected,
+    Method,
+    PeerReady,
+    Role,
+)
+from mcp_core import types as t
+from mcp_core._dialects import Dialect
+from tests.core.helpers import (
+    INITIALIZED,
+    VERSIONS,
+    B,
+    ConnectionPair,
+    D,
+    Message,
+    Talk,
+    call,
+    chunks,
+    client_config,
+    encoded,
+    initialize,
+    modern,
+    ping,
+    request,
+    server_config,
+)
+
+STREAMS = Path(__file__).with_name("streams")
+SERVER, CLIENT = Role.SERVER, Role.CLIENT
+LIMIT = 600  # of a message, in the streams of bad input
+
+# -- Recording -----------------------------------------------------------------------------------------------
+
+
+def conversation(version: str) -> list[tuple[Role, Any]]:
+    """Something of everything that can be said in a revision."""
+    pair = ConnectionPair(version).open()
+    stateful = DIALECTS[version].stateful
+    pair.result(
+        pair.request("tools/list"),
+        t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})]),
+    )
+    asked = pair.request(
+        "tools/call", t.CallToolParams(name="größe", arguments=Raw(b'{"a":"\xe2\x82\xac"}')), progress=True
+    )
+    pair.progress(asked, 0.5)
+    pair.notify(
+        "notifications/message",
+        t.LoggingMessageParams(level="info", data={"a": ["b", None]}),
+        related=asked.id,
+    )
+    pair.progress(asked, 1, 2, "half \U0001f600 way")
+    pair.result(
+        asked,
+        t.CallToolResult(
+            content=[t.TextContent('a "quoted" line\nand another')], structured_content={"a": 1}
+        ),
+    )
+    pair.error(pair.request("prompts/get", t.GetPromptParams(name="p")), -32602, "no such prompt")
+    pair.cancel(pair.request("resources/read", t.ReadResourceParams(uri="x:y")), "enough")
+    if stateful:
+        pair.result(
+            pair.request("roots/list", by=SERVER), t.ListRootsResult(roots=[t.Root("file:///x")]), by=CLIENT
+        )
+        pair.cancel(pair.request("roots/list", by=SERVER), by=SERVER)
+        pair.notify("notifications/tools/list_changed")
+        pair.notify("notifications/roots/list_changed", by=CLIENT)
+        for role in Role:
+            pair[role].send_request("ping")
+        pair.client.send_request("logging/setLevel", t.SetLevelParams(level="error"))
+    else:
+        pair.server.send_result(
+            pair.request("tools/call", t.CallToolParams(name="t")).id,
+            t.InputRequiredResult(result_type="input_required", request_state="s"),
+        )
+    pair.client.send_request("acme/odd", {"a": 1})
+    pair.settle()
+    return [*pair.spoken, *((CLIENT, batch) for batch in [[ping("b"), INITIALIZED]] if version == B)]
+
+
+# What a server hears that is not as it should be, between messages that are.
+BAD_INPUT: dict[str, list[Any]] = {
+    "bad-2025-11-25": [
+        "",
+        call(1),
+        initialize(D),
+        "nope",
+        INITIALIZED,
+        "{}\r",
+        b"\xff\xfe",
+        call("\u00e9"),
+        call("\u00e9"),
+        '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}',
+        "x" * (LIMIT + 1),
+        "  \t ",
+        request(2, "odd"),
+        "y" * (3 * LIMIT),
+        [ping(3)],
+        '{"jsonrpc":"2.0",\r"id":4,"method":"ping"}',
+        '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"\\ud800"}}',
+        initialize(D),
+        ping(6),
+    ],
+    "bad-2026-07-28": [
+        modern(1, "server/discover"),
+        b"\xef\xbb\xbf{}",
+        modern(2, "tools/call", {"name": "t"}),
+        modern(2, "tools/call", {"name": "t"}),
+        modern(None, "tools/list"),
+        "x" * (LIMIT + 2),
+        modern(3, "ping"),
+        "\r",
+        request(4, "tools/call", {"name": "t"}),
+        modern(5, "tools/call", {"name": 1}),
+        '{"jsonrpc":"2.0","method":"a","method":"b"}',
+        modern(6, "tools/call", {"name": "\U0001f600"}),
+    ],
+}
+
+
+def recordings() -> dict[str, list[Any]]:
+    """The rows of each file."""
+    found: dict[str, list[Any]] = {}
+    for version in VERSIONS:
+        found[version] = [
+            {"versions": [version], "about": "a conversation"},
+            *({by.value: message} for by, message in conversation(version)),
+        ]
+    for name, lines in BAD_INPUT.items():
+        version = name.removeprefix("bad-")
+        about: dict[str, Any] = {"versions": [version], "about": "bad input", "limit": LIMIT}
+        found[name] = [
+            about,
+            *({"client": line.decode("latin-1") if isinstance(line, bytes) else line} for line in lines),
+        ]
+    return found
+
+
+def record() -> None:
+    for name, rows in recordings().items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (STREAMS / f"{name}.jsonl").write_text(text, "utf-8")
+
+
+# -- Replaying -----------------------------------------------------------------------------------------------
+
+
+class Stream(NamedTuple):
+    """One side of a recording: what it hears, and what it asks."""
+
+    name: str
+    role: Role
+    versions: list[str]
+    limits: Limits | None
+    heard: bytes
+    asked: list[Message]
+
+
+@cache
+def stream(name: str, role: Role) -> Stream:
+    about, *rows = map(json.loads, (STREAMS / f"{name}.jsonl").read_text("utf-8").splitlines())
+    heard = b"".join(line(row[role.other.value]) + b"\n" for row in rows if role.other.value in row)
+    asked = [row[role.value] for row in rows if role.value in row and "method" in row[role.value]]
+    limits = Limits(message=about["limit"]) if "limit" in about else None
+    first = [message for message in asked if "id" in message][:1] if role is CLIENT else []
+    asked = [message for message in asked if "id" in message and message not in first]
+    return Stream(name, role, about["versions"], limits, heard, asked)
+
+
+def line(said: Any) -> bytes:
+    return said.encode("latin-1") if isinstance(said, str) else encoded(said)
+
+
+class Replay:
+    """One machine that hears a stream; `told` is what it made of it."""
+
+    def __init__(self, stream: Stream) -> None:
+        config = (server_config if stream.role is SERVER else client_config)(
+            *stream.versions, limits=stream.limits
+        )
+        self.talk = Talk(Connection(stream.role, config))
+        self.asked = stream.asked
+        self.told: list[Any] = []
+        self.said: list[Message] = []
+        if stream.role is CLIENT:
+            self.talk.conn.open(0.0)
+
+    def hears(self, *pieces: bytes) -> Replay:
+        for piece in pieces:
+            self.talk.conn.receive_data(piece, 0.0)
+            self.look()
+        return self
+
+    def ends(self) -> list[Event]:
+        self.talk.conn.receive_data(b"", 0.0)
+        return self.look()
+
+    def look(self) -> list[Event]:
+        """Take the events one by one: what is asked on the first has its answer behind it in the same piece."""
+        seen = []
+        while isinstance(event := self.talk.conn.next_event(), Struct):
+            seen.append(event)
+            self.told.append(plain(event))
+            if isinstance(event, PeerReady):
+                for message in self.asked:
+                    ask(self.talk.conn, message)
+        self.said += self.talk.says()
+        return seen
+
+
+def ask(conn: Connection, message: Message) -> None:
+    params = dict(message.get("params", {}))
+    meta = params.pop("_meta", {})
+    id = conn.send_request(message["method"], params, token=message["id"], progress="progressToken" in meta)
+    assert id == message["id"]
+
+
+def plain(value: Any) -> Any:
+    """An event in a form that two runs of the same stream can be compared by."""
+    if isinstance(value, Method | Dialect):
+        return repr(value)
+    if isinstance(value, Raw):
+        return bytes(value)
+    if isinstance(value, Exception):
+        return type(value).__name__, str(value)
+    if isinstance(value, Struct):
+        return type(value).__name__, *(plain(getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+SIDES = [
+    *(pytest.param(version, role, id=f"{version}-{role.value}") for version in VERSIONS for role in Role),
+    *(pytest.param(name, SERVER, id=name) for name in BAD_INPUT),
+]
+
+
+@cache
+def whole(name: str, role: Role) -> tuple[list[Any], list[Message]]:
+    replay = Replay(stream(name, role)).hears(stream(name, role).heard)
+    return replay.told, replay.said
+
+
+@pytest.mark.parametrize("name", [*VERSIONS, *BAD_INPUT])
+def test_the_recordings_are_what_is_said_today(name: str) -> None:
+    rows = [json.loads(row) for row in (STREAMS / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    assert rows == json.loads(json.dumps(recordings()[name]))
+
+
+KINDS = {
+    SERVER: {
+        "PeerReady",
+        "RequestReceived",
+        "RequestCancelled",
+        "NotificationReceived",
+        "ResultReceived",
+        "MessageRejected",
+    },
+    CLIENT: {"PeerReady", "RequestReceived", "RequestCancelled", "NotificationReceived", "ResultReceived"}
+    | {"ErrorReceived", "ProgressReceived"},
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("role", Role)
+def test_a_replay_has_everything(version: str, role: Role) -> None:
+    """Or the comparisons below would compare little."""
+    told, said = whole(version, role)
+    found = {event[0] for event in told}
+    if DIALECTS[version].stateful:
+        assert found == KINDS[role]
+    elif role is SERVER:
+        assert found == {"RequestReceived", "RequestCancelled", "MessageRejected"}
+    else:
+        assert found == {
+            "PeerReady",
+            "NotificationReceived",
+            "ResultReceived",
+            "ErrorReceived",
+            "ProgressReceived",
+            "InputRequested",
+        }
+    assert said
+
+
+@pytest.mark.parametrize(("name", "role"), SIDES)
+def test_byte_by_byte(name: str, role: Role) -> None:
+    heard = stream(name, role).heard
+    replay = Replay(stream(name, role)).hears(*(heard[i : i + 1] for i in range(len(heard))))
+    assert (replay.told, replay.said) == whole(name, role)
+
+
+@pytest.mark.parametrize(("name", "role"), SIDES)
+@settings(max_examples=50)
+@given(st.data())
+def test_in_pieces(name: str, role: Role, data: st.DataObject) -> None:
+    heard = stream(name, role).heard
+    cuts = data.draw(st.lists(st.integers(1, len(heard) - 1), max_size=30))
+    replay = Replay(stream(name, role)).hears(*chunks(heard, cuts))
+    assert (replay.told, replay.said) == whole(name, role)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("role", Role)
+def test_message_by_message(version: str, role: Role) -> None:
+    """For transports that keep messages apart."""
+    replay = Replay(stream(version, role))
+    for said in stream(version, role).heard.split(b"\n")[:-1]:
+        replay.talk.conn.receive_message(said, 0.0)
+        replay.look()
+    assert (replay.told, replay.said) == whole(version, role)
+
+
+@pytest.mark.requirement("RPC-17", "LIFE-17")
+@pytest.mark.parametrize(("name", "role"), SIDES)
+def test_every_part_of_it_and_then_the_end(name: str, role: Role) -> None:
+    """What was heard so far, perhaps half a message, and one end. Never an exception."""
+    heard = stream(name, role).heard
+    told, _ = whole(name, role)
+    for end in range(len(heard) + 1):
+        replay = Replay(stream(name, role)).hears(*[heard[:end]] * (end > 0))
+        assert replay.told == told[: len(replay.told)]
+        *before, closed = replay.ends()
+        assert isinstance(closed, ConnectionClosed)
+        half = [event for event in before if isinstance(event, MessageRejected)]
+        assert len(half) == (end > 0 and heard[end - 1] != 0x0A)
+        rest = [event for event in before if event not in half]
+        assert {type(event).__name__ for event in rest} <= {"RequestCancelled"}
+
+
+def test_a_version_is_spoken_in_its_own_recording() -> None:
+    for version in VERSIONS:
+        told, _ = whole(version, CLIENT)
+        assert told[0][0] == "PeerReady"
+        assert told[0][1][1] == f"<Dialect {version}>"
+
+
+if __name__ == "__main__":
+    record()
