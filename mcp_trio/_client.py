@@ -60,6 +60,7 @@ class _Waiter(Pending):
     def __init__(self, progress: Progress | None, seconds: float | None) -> None:
         self.scope = None if seconds is None else trio.move_on_after(seconds)
         self.done = False
+        self.gave_up = False
         self._task = trio.lowlevel.current_task()
         self._progress = progress
         self._seconds = seconds
@@ -80,13 +81,18 @@ class _Waiter(Pending):
             try:
                 self._progress(event.progress, event.total, event.message)
             except BaseException as exc:  # noqa: BLE001 - it belongs to the caller whose callback this is
+                self.gave_up = True
                 self.end(None, exc)
 
-    async def wait(self, give_up: Callable[[object], trio.lowlevel.Abort]) -> Any:
-        await trio.lowlevel.wait_task_rescheduled(give_up)
+    async def wait(self) -> Any:
+        await trio.lowlevel.wait_task_rescheduled(self._give_up)
         if self._error is not None:
             raise self._error
         return self._result
+
+    def _give_up(self, _: object) -> trio.lowlevel.Abort:
+        self.done = self.gave_up = True
+        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class Client:
@@ -234,19 +240,15 @@ class Client:
         id = conn.send_request(method, params, token=waiter, meta=meta, progress=progress is not None)
         self._link.pump()
 
-        def give_up(_: object) -> trio.lowlevel.Abort:
-            waiter.done = True
-            conn.send_cancel(id, "the caller gave up")
-            self._link.pump()
-            return trio.lowlevel.Abort.SUCCEEDED
-
         try:
             if waiter.scope is None:
-                return await waiter.wait(give_up)
+                return await waiter.wait()
             with waiter.scope:
-                return await waiter.wait(give_up)
+                return await waiter.wait()
         finally:
-            conn.send_cancel(id)  # for a callback that failed; nothing happens to a call that is over
+            if waiter.gave_up:
+                conn.send_cancel(id, "the caller gave up")
+                self._link.pump()
         raise CallTimeout(f"no answer to {method} within {timeout} s")
 
     async def _list(self, listing: Listing[T], timeout: float | None) -> list[T]:

@@ -81,7 +81,9 @@ def _show(result: CallToolResult, screen: Screen) -> None:
     # Up to 2025-11-25 structured content is an object, and servers put what is none into a member `result`.
     value = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
     said = [
-        block for block in result.content if isinstance(block, t.TextContent) and _says(block.text, value)
+        block
+        for block in result.content
+        if isinstance(block, t.TextContent) and (_says(block.text, value) or _says(block.text, data))
     ]
     nested = isinstance(value, dict | list)  # easier to read folded than as the text has it
     for block in result.content:

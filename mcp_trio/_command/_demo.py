@@ -88,15 +88,14 @@ def demo() -> int:
 
 
 async def _tour(story: _Story, client: Client) -> int:
-    await (
-        trio.lowlevel.checkpoint()
-    )  # the last message of a handshake, which nobody waits for, is written meanwhile
+    # The last message of a handshake, which nobody waits for, is written meanwhile.
+    await trio.lowlevel.checkpoint()
     await story.call(client.list_tools)
     await story.call(client.call_tool, "price", {"tea": "sencha", "cups": 2})
     await story.call(client.read_resource, "tea://menu")
     await story.call(client.get_prompt, "recommend", {"mood": "sleepy"})
     story.remark(
-        "A call with progress, given up after a while: that cancels the function in the server, too."
+        "A call with progress, given up after a while; the function in the server is cancelled, too."
     )
     story.code("with trio.move_on_after(0.25):")
     with trio.move_on_after(0.25):

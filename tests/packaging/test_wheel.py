@@ -97,3 +97,16 @@ def test_metadata_names_the_command(installed: Callable[[str], str]) -> None:
         "print(dist.version, *[script.value for script in dist.entry_points if script.name == 'mcp-trio'])"
     )
     assert found == "0.1.0 mcp_trio._command:main"
+
+
+def test_command_works_from_anywhere(installed: Callable[[str], str]) -> None:
+    found = installed(
+        "import subprocess, sys\n"
+        "from pathlib import Path\n"
+        "command = Path(sys.executable).with_name('mcp-trio')\n"
+        "for word in '--version', 'demo':\n"
+        "    print(subprocess.run([command, word], check=True, capture_output=True, text=True).stdout)"
+    )
+    assert found.startswith("mcp-trio 0.1.0\n")
+    assert "notifications/cancelled" in found
+    assert str(ROOT) not in found

@@ -78,9 +78,7 @@ def counting(kind: str) -> Server:
             await context.progress(step + 1, to)
         return str(to)
 
-    server.add_tool(
-        asynchronous if kind == "async def" else plain, name="count", thread=kind == "thread"
-    )
+    server.add_tool(asynchronous if kind == "async def" else plain, name="count", thread=kind == "thread")
     return server
 
 
@@ -134,7 +132,7 @@ async def test_a_plain_def_cannot_wait() -> None:
         """Try to wait."""
         coroutine = context.progress(1)
         with pytest.raises(RuntimeError, match="use progress_nowait"):
-            coroutine.send(None)  # type: ignore[attr-defined]
+            coroutine.send(None)
         raise ToolError(f"in {threading.current_thread() is threading.main_thread()}")
 
     async with served(server) as wire:

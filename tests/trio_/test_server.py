@@ -172,6 +172,7 @@ async def test_a_client_that_is_slow_to_read_gets_everything_within_the_grace(
         while data := await wire.stream.receive_some(8_000):
             answered += data.count(b"\n")
             await trio.sleep(0.1)
+        await trio.testing.wait_all_tasks_blocked()
     assert answered == pings
     assert 1 < watch.happened["end"] < 5
 

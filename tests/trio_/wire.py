@@ -60,10 +60,11 @@ class Wire:
         return found
 
     async def hear_all(self) -> list[Message]:
-        """Every message until the end of the stream."""
+        """Every message until the end of the stream; then who closed it has come to rest."""
         with trio.fail_after(PATIENCE):
             while data := await self.stream.receive_some():
                 self._buffer += data
+        await trio.testing.wait_all_tasks_blocked()
         lines, self._buffer = bytes(self._buffer).splitlines(), bytearray()
         return [json.loads(each) for each in lines]
 

@@ -1,0 +1,49 @@
+"""A complete stdio server with neither trio nor asyncio nor threads.
+
+`mcp_core` reads no pipe and knows no clock: it is given bytes and the time, and says what happened and what to write. So a
+loop with two blocking calls is enough. It does one thing at a time; for `async def` tools, for cancelling a tool that runs,
+and to keep a stray `print` off the pipe, there is `mcp_trio.run`.
+"""
+
+import secrets
+import sys
+import traceback
+from time import monotonic
+
+from mcp_core import NEED_DATA, PAUSED, Connection, RequestReceived, Role, State
+from mcp_core.registry import Context, Server, Service
+
+server = Server("greeter")
+
+
+@server.tool
+def greet(name: str) -> str:
+    """Say hello to someone by name."""
+    return f"Hello, {name}!"
+
+
+def no_context(request: RequestReceived, thread: bool) -> Context:
+    raise TypeError("there is no context for functions in a blocking loop")
+
+
+def report(request: RequestReceived, reference: str, exc: BaseException) -> None:
+    print(f"{request.method.name} failed (reference {reference})", file=sys.stderr)
+    traceback.print_exception(exc)
+
+
+def serve() -> None:
+    conn = Connection(Role.SERVER, server.config())
+    service = Service(server, conn, context=no_context, reference=lambda: secrets.token_hex(4), report=report)
+    while conn.state is not State.CLOSED:
+        event = conn.next_event()
+        if event is NEED_DATA or event is PAUSED:
+            sys.stdout.buffer.write(conn.data_to_send())
+            sys.stdout.buffer.flush()
+            if event is NEED_DATA:
+                conn.receive_data(sys.stdin.buffer.readline(), monotonic())
+        else:
+            service.take(event)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,116 @@
+"""A server with all that a server can offer: tools with structured results and progress, resources, templates, a prompt.
+
+The weather is made up, but always the same for the same city. Try it::
+
+    mcp-trio inspect -- python weather.py
+    mcp-trio call forecast city=Oslo days=3 -- python weather.py
+    mcp-trio call watch city=Oslo hours=8 -- python weather.py
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import trio
+from msgspec import Meta
+
+import mcp_trio
+from mcp_core.registry import ResourceNotFound
+
+server = mcp_trio.Server(
+    "weather",
+    "1.0",
+    title="Weather",
+    instructions="Cities are written in English. Ask for the list of cities first if in doubt.",
+)
+
+CITIES = {"Lima": 19.0, "Oslo": 6.0, "Singapore": 28.0}
+SKIES = ("clear", "cloudy", "rain")
+
+
+@dataclass
+class Day:
+    """The weather of one day."""
+
+    sky: str
+    high: float
+    low: float
+
+
+@dataclass
+class Forecast:
+    """The weather of some days, the next one first."""
+
+    city: str
+    unit: str
+    days: list[Day]
+
+
+def weather(city: str, day: int, unit: str = "C") -> Day:
+    """The weather in `day` days."""
+    if city not in CITIES:
+        raise mcp_trio.ToolError(f"no weather for {city}; there is some for {', '.join(CITIES)}")
+    high = CITIES[city] + (day * 7) % 5
+    low = high - 6
+    if unit == "F":
+        high, low = (degrees * 9 / 5 + 32 for degrees in (high, low))
+    return Day(SKIES[(len(city) + day) % len(SKIES)], round(high, 1), round(low, 1))
+
+
+@server.tool
+def forecast(
+    city: str, days: Annotated[int, Meta(ge=1, le=7)] = 1, unit: Literal["C", "F"] = "C"
+) -> Forecast:
+    """The weather of the next days.
+
+    Args:
+        city: its English name.
+        days: how many days to look ahead.
+        unit: of the temperatures.
+    """
+    return Forecast(city, unit, [weather(city, day, unit) for day in range(days)])
+
+
+@server.tool
+async def watch(city: str, context: mcp_trio.Context, hours: int = 3) -> str:
+    """Watch the sky for some hours and tell what came by. An hour takes a twentieth of a second here.
+
+    Args:
+        city: its English name.
+        hours: how long to watch.
+    """
+    seen = []
+    for hour in range(hours):
+        await context.progress(hour, hours, f"watching the sky over {city}")
+        await trio.sleep(0.05)
+        seen.append(weather(city, hour).sky)
+    return ", ".join(seen)
+
+
+@server.resource("weather://cities", mime_type="application/json")
+def cities() -> list[str]:
+    """All cities that there is weather for."""
+    return list(CITIES)
+
+
+@server.resource("weather://{city}/today", mime_type="text/plain")
+def today(city: str) -> str:
+    """The weather of today in one city."""
+    if city not in CITIES:
+        raise ResourceNotFound(f"no weather for {city}")
+    day = weather(city, 0)
+    return f"{city}: {day.sky}, {day.low} to {day.high} °C"
+
+
+@server.prompt
+def pack(city: str, days: int = 3) -> str:
+    """Ask what to pack for a journey.
+
+    Args:
+        city: where it goes.
+        days: how long it takes.
+    """
+    return f"I travel to {city} for {days} days. Look at the forecast and tell me what to pack."
+
+
+if __name__ == "__main__":
+    mcp_trio.run(server)

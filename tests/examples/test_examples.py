@@ -1,0 +1,116 @@
+"""Every example is run as its reader would run it: as a program of its own, from another directory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mcp_trio
+from mcp_core import ALL, DIALECTS
+from mcp_core.types import TextContent
+
+if TYPE_CHECKING:
+    from mcp_core.types import CallToolResult
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def text_of(result: CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+def server(name: str) -> list[str]:
+    return [sys.executable, str(EXAMPLES / name)]
+
+
+def test_every_example_is_tested() -> None:
+    source = Path(__file__).read_text("utf-8")
+    assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in source] == []
+
+
+@pytest.mark.parametrize("version", ALL)
+@pytest.mark.parametrize("name", ["greeter.py", "blocking_loop.py"])
+async def test_greeters(name: str, version: str, tmp_path: Path) -> None:
+    async with mcp_trio.connect_stdio(server(name), cwd=tmp_path, versions=[version]) as client:
+        assert client.peer.dialect is DIALECTS[version]
+        await client.ping()
+        (tool,) = await client.list_tools()
+        assert (tool.name, tool.description) == ("greet", "Say hello to someone by name.")
+        assert text_of(await client.call_tool("greet", {"name": "World"})) == "Hello, World!"
+        with pytest.raises(mcp_trio.PeerError, match="Unknown tool"):
+            await client.call_tool("grow")
+
+
+@pytest.mark.parametrize("words", [("run", "greeter.py"), ("run", "weather.py:server")])
+async def test_the_command_serves_an_example(words: tuple[str, str]) -> None:
+    command = [sys.executable, "-m", "mcp_trio", *words]
+    async with mcp_trio.connect_stdio(command, cwd=EXAMPLES, env={"PYTHONPATH": str(ROOT)}) as client:
+        assert client.peer.info is not None
+        assert words[1].startswith(client.peer.info.name)
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-06-18"])
+async def test_weather(version: str) -> None:
+    steps: list[tuple[float, float | None, str | None]] = []
+    async with mcp_trio.connect(server("weather.py"), versions=[version]) as client:
+        result = await client.call_tool("forecast", {"city": "Oslo", "days": 2, "unit": "F"})
+        assert result.structured_content == {
+            "city": "Oslo",
+            "unit": "F",
+            "days": [
+                {"sky": "cloudy", "high": 42.8, "low": 32.0},
+                {"sky": "rain", "high": 46.4, "low": 35.6},
+            ],
+        }
+        assert (await client.call_tool("forecast", {"city": "Ulm"})).is_error
+        assert (await client.call_tool("forecast", {"city": "Oslo", "days": 9})).is_error
+
+        seen = await client.call_tool(
+            "watch", {"city": "Lima", "hours": 2}, progress=lambda *step: steps.append(step)
+        )
+        assert text_of(seen) == "cloudy, rain"
+        assert steps == [(hour, 2, "watching the sky over Lima") for hour in range(2)]
+
+        assert [found.uri for found in await client.list_resources()] == ["weather://cities"]
+        assert [found.name for found in await client.list_resource_templates()] == ["today"]
+        (contents,) = (await client.read_resource("weather://Lima/today")).contents
+        assert contents.text == "Lima: cloudy, 13.0 to 19.0 °C"
+        with pytest.raises(mcp_trio.PeerError, match="no weather for Ulm"):
+            await client.read_resource("weather://Ulm/today")
+
+        (message,) = (await client.get_prompt("pack", {"city": "Lima", "days": "5"})).messages
+        assert isinstance(message.content, TextContent)
+        assert message.content.text.startswith("I travel to Lima for 5 days.")
+
+
+def test_client(tmp_path: Path) -> None:
+    result = subprocess.run(
+        server("client.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.stderr == ""
+    assert result.stdout == "greet: Say hello to someone by name.\nHello, World!\n"
+
+
+CALLS: list[tuple[str, dict[str, Any], bool, str]] = [
+    ("price", {"tea": "sencha", "cups": 2}, False, "9.0"),
+    ("price", {"tea": "coffee"}, True, "no coffee today; on the menu: assam, rooibos, sencha"),
+    ("brew", {"tea": "assam", "minutes": 1}, False, "A pot of assam, steeped for 1 minutes."),
+]
+
+
+async def test_the_server_of_the_demonstration() -> None:
+    async with mcp_trio.connect([sys.executable, "-m", "mcp_trio.examples.teahouse"]) as client:
+        for name, arguments, is_error, text in CALLS:
+            result = await client.call_tool(name, arguments)
+            assert (result.is_error, text_of(result)) == (is_error, text)
+        (menu,) = (await client.read_resource("tea://menu")).contents
+        assert menu.text == "assam: 4.00\nrooibos: 3.50\nsencha: 4.50"
+        (card,) = (await client.read_resource("tea://menu/sencha")).contents
+        assert card.text == "Sencha: 4.50 euros a cup"
+        with pytest.raises(mcp_trio.PeerError):
+            await client.read_resource("tea://menu/coffee")

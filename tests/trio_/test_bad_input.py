@@ -1,0 +1,518 @@
+"""What a peer can do wrong on a line: the exact answer to it, and that the next valid request on the connection is answered.
+
+The server is a real one, served over a memory pair; bytes go in and lines come out. Each row runs in a stateful revision,
+in the stateless one on a server that speaks all revisions, and on one that speaks that revision only. `id` 7 is the id of the
+message that is wrong; `NO_ID` stands for an answer to a message whose id cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ALL, Limits, PeerError, RemoteProtocolError
+from mcp_core.registry import Server
+from mcp_trio import memory_pair, serve_stream
+from tests.core.helpers import (
+    META_CAPABILITIES,
+    META_VERSION,
+    A,
+    B,
+    C,
+    D,
+    E,
+    cancelled,
+    encoded,
+    error,
+    initialize,
+    notification,
+    request,
+    result,
+)
+from tests.trio_.test_client import Caller, talking
+from tests.trio_.wire import Wire, served, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.core.helpers import Message
+
+MIB: Final = 1024 * 1024
+NO_ID: Final = object()
+
+PARSE, REQUEST, METHOD, PARAMS, VERSION = -32700, -32600, -32601, -32602, -32022
+
+
+def bad_server(versions: Iterable[str] = ALL) -> Server:
+    """A server with tools that add, wait, and fail in the two worst ways."""
+    server = Server("bad", versions=versions)
+
+    @server.tool
+    def add(a: int, b: int) -> str:
+        """Add."""
+        return str(a + b)
+
+    @server.tool
+    async def wait() -> None:
+        """Wait."""
+        await trio.sleep_forever()
+
+    @server.tool
+    def leave() -> None:
+        """Leave."""
+        raise SystemExit(1)
+
+    @server.tool
+    def recurse() -> None:
+        """Never end."""
+        recurse()
+
+    return server
+
+
+class Setup(NamedTuple):
+    """A revision to ask in, and what an answer to a message without a readable id has for an id."""
+
+    version: str
+    served: tuple[str, ...]
+    no_id: Message
+
+
+SETUPS: Final = {
+    "stateful": Setup(D, ALL, {}),
+    "stateless": Setup(E, ALL, {"id": None}),  # no revision is known: each request has its own
+    "stateless only": Setup(E, (E,), {}),
+}
+
+
+def good(wire: Wire) -> bytes:
+    return encoded(wire.calling(7, "add", {"a": 1, "b": 2}))
+
+
+def with_(old: bytes, new: bytes) -> Callable[[Wire], bytes]:
+    """A good call with something else in it."""
+
+    def build(wire: Wire) -> bytes:
+        data = good(wire)
+        assert data.count(old) == 1
+        return data.replace(old, new)
+
+    return build
+
+
+def with_id(id: bytes) -> Callable[[Wire], bytes]:
+    return with_(b'"id":7', b'"id":' + id)
+
+
+def asking(method: str, params: Any = None) -> Callable[[Wire], bytes]:
+    return lambda wire: encoded(wire.asking(7, method, params))
+
+
+def bare(params: Any, method: str = "tools/call") -> Callable[[Wire], bytes]:
+    """A request with just these params, so without an envelope in the stateless revision too."""
+    return lambda wire: encoded(request(7, method, params))
+
+
+def claiming(**meta: Any) -> Callable[[Wire], bytes]:
+    keys = {"version": META_VERSION, "capabilities": META_CAPABILITIES}
+    return bare({"_meta": {keys[name]: value for name, value in meta.items()}}, "tools/list")
+
+
+def raw(data: bytes | Message) -> Callable[[Wire], bytes]:
+    return lambda wire: encoded(data)
+
+
+class Row(NamedTuple):
+    """What is told, and the code and id of the answer: None for silence, a str for the text of a tool's result."""
+
+    tell: Callable[[Wire], bytes]
+    answer: int | str | None
+    id: Any = 7
+    stateless: int | str | None = None  # if it differs there
+    stateless_only: int | str | None = None
+
+
+ROWS: Final[dict[str, Any]] = {
+    # -- no JSON
+    "not JSON": Row(raw(b"{nope"), PARSE, NO_ID),
+    "a word": Row(raw(b"hello"), PARSE, NO_ID),
+    "a NUL": Row(raw(b"\0"), PARSE, NO_ID),
+    "half a message": Row(lambda wire: good(wire)[:-1], PARSE, NO_ID),
+    "two messages in a line": Row(lambda wire: good(wire) * 2, PARSE, NO_ID),
+    "two messages with a bare CR between": Row(lambda wire: good(wire) + b"\r" + good(wire), PARSE, NO_ID),
+    "a BOM": Row(lambda wire: b"\xef\xbb\xbf" + good(wire), PARSE, NO_ID),
+    "not UTF-8": Row(raw(b"\xff\xfe{\0}\0"), PARSE, NO_ID),
+    "not UTF-8 in the params": Row(with_(b'"add"', b'"\xff"'), PARSE, NO_ID),
+    "half a surrogate pair": Row(with_(b'"add"', b'"\\ud800"'), PARSE, NO_ID),
+    "NaN": Row(with_(b'"a":1', b'"a":NaN'), PARSE, NO_ID),
+    "100,000 arrays deep": Row(with_(b'"a":1', b'"a":' + b"[" * 100_000 + b"]" * 100_000), PARSE, NO_ID),
+    "100,000 objects deep, never closed": Row(with_(b'"a":1', b'"a":' + b'{"a":' * 100_000), PARSE, NO_ID),
+    "a line over the limit": Row(with_(b'"add"', b'"' + b"x" * 4 * MIB + b'"'), PARSE, NO_ID),
+    # -- no message, but nothing wrong
+    "an empty line": Row(raw(b""), None),
+    "spaces": Row(raw(b"  \t "), None),
+    "a CR before the newline": Row(lambda wire: good(wire) + b"\r", "3"),
+    "bare CRs between tokens": Row(lambda wire: b"\r" + good(wire).replace(b",", b",\r"), "3"),
+    # -- no envelope
+    "a number": Row(raw(b"1"), REQUEST, NO_ID),
+    "a string": Row(raw(b'"hello"'), REQUEST, NO_ID),
+    "null": Row(raw(b"null"), REQUEST, NO_ID),
+    "an array": Row(lambda wire: b"[" + good(wire) + b"]", REQUEST, NO_ID),
+    "an empty array": Row(raw(b"[]"), REQUEST, NO_ID),
+    "an empty object": Row(raw(b"{}"), REQUEST, NO_ID),
+    "no jsonrpc": Row(with_(b'"jsonrpc":"2.0",', b""), REQUEST),
+    "jsonrpc 1.0": Row(with_(b'"2.0"', b'"1.0"'), REQUEST),
+    "jsonrpc as a number": Row(with_(b'"jsonrpc":"2.0"', b'"jsonrpc":2.0'), REQUEST),
+    "jsonrpc null": Row(with_(b'"jsonrpc":"2.0"', b'"jsonrpc":null'), REQUEST),
+    "neither method nor result": Row(raw({"jsonrpc": "2.0", "id": 7}), REQUEST),
+    "a method that is a number": Row(raw(request(7, 5)), REQUEST),  # type: ignore[arg-type]
+    "a method that is null": Row(raw(request(7, None)), REQUEST),  # type: ignore[arg-type]
+    "a method of 257 letters": Row(asking("m" * 257), REQUEST),
+    "a member twice": Row(with_(b'"jsonrpc"', b'"jsonrpc":"2.0","jsonrpc"'), REQUEST),
+    "two ids": Row(with_(b'"id":7', b'"id":6,"id":7'), REQUEST),
+    "two methods": Row(with_(b'"method":', b'"method":"ping","method":'), REQUEST),
+    # -- ids
+    "id null": Row(with_id(b"null"), REQUEST, NO_ID),
+    "id 1.0": Row(with_id(b"1.0"), REQUEST, NO_ID),
+    "id 1e1": Row(with_id(b"1e1"), REQUEST, NO_ID),
+    "id true": Row(with_id(b"true"), REQUEST, NO_ID),
+    "id an object": Row(with_id(b"{}"), REQUEST, NO_ID),
+    "id an array": Row(with_id(b"[7]"), REQUEST, NO_ID),
+    "id of 257 letters": Row(with_id(b'"' + b"x" * 257 + b'"'), REQUEST, NO_ID),
+    "id 2^53": Row(with_id(b"9007199254740992"), REQUEST, NO_ID),
+    "id of 400 digits": Row(with_id(b"1" * 400), REQUEST, NO_ID),
+    "id of 256 letters, which is none too many": Row(with_id(b'"' + b"x" * 256 + b'"'), "3", "x" * 256),
+    "an empty id, which is one": Row(with_id(b'""'), "3", ""),
+    # -- methods and params
+    "an unknown method": Row(asking("no/such"), METHOD),
+    "a method without letters": Row(asking(""), METHOD),
+    "a method that the server does not offer": Row(asking("resources/list"), METHOD),
+    "another method that the server does not offer": Row(asking("prompts/get", {"name": "x"}), METHOD),
+    "a method of the other side": Row(asking("roots/list"), METHOD),
+    "params an array": Row(bare([1]), PARAMS, 7, REQUEST, PARAMS),
+    "params a string": Row(bare("x"), PARAMS, 7, REQUEST, PARAMS),
+    "params null": Row(
+        lambda wire: encoded(request(7, "tools/call"))[:-1] + b',"params":null}', PARAMS, 7, REQUEST, PARAMS
+    ),
+    "no params": Row(bare(None), PARAMS, 7, REQUEST, PARAMS),
+    "a name that is a number": Row(asking("tools/call", {"name": 5}), PARAMS),
+    "an unknown tool": Row(asking("tools/call", {"name": "no_such"}), PARAMS),
+    "arguments an array": Row(asking("tools/call", {"name": "add", "arguments": [1]}), PARAMS),
+    "an argument of the wrong type": Row(
+        with_(b'"a":1', b'"a":"x"'), "Invalid argument `a`: expected `int`, got `str`"
+    ),
+    "an argument missing": Row(with_(b'"a":1,', b""), "Missing argument `a`"),
+    "an argument nobody knows": Row(with_(b'"a":1', b'"a":1,"c":1'), "Unknown argument `c`"),
+    "a cursor that was never given out": Row(asking("tools/list", {"cursor": "x"}), PARAMS),
+    # -- responses
+    "a response to nothing": Row(raw(result(7)), None),
+    "an error for nothing": Row(raw(error(7)), None),
+    "an error for no id": Row(raw(error(None)), None),
+    "a result without an id": Row(raw({"jsonrpc": "2.0", "result": {}}), None),
+    "result and error together": Row(raw(result(7) | error(7)), None),
+    "a request and a response in one": Row(raw(request(7, "ping", result={})), REQUEST),
+    # -- notifications
+    "an unknown notification": Row(raw(notification("no/such")), None),
+    "a notification with params that do not fit": Row(
+        raw(notification("notifications/cancelled", [1])), None
+    ),
+    "a notification that asks": Row(raw(notification("tools/call", {"name": "add"})), None),
+    "a notification that is no JSON-RPC": Row(raw({"method": "notifications/cancelled"}), None),
+    "a cancellation of nothing": Row(raw(cancelled(99)), None),
+    # -- who asks
+    "a second initialize": Row(raw(initialize(id=7)), REQUEST, 7, "2025-11-25", PARAMS),
+    "an envelope without capabilities": Row(claiming(version=E), PARAMS),
+    "an envelope without a revision": Row(claiming(capabilities={}), PARAMS),
+    "an envelope with a revision that is a number": Row(claiming(version=5, capabilities={}), PARAMS),
+    "an envelope with capabilities that are a string": Row(claiming(version=E, capabilities="x"), PARAMS),
+    "an envelope of an unknown revision": Row(claiming(version="1900-01-01", capabilities={}), VERSION),
+    "an envelope of a revision that has none": Row(claiming(version=D, capabilities={}), VERSION),
+    "a _meta that is a string": Row(bare({"_meta": "x"}, "tools/list"), PARAMS, 7, REQUEST, PARAMS),
+    # -- handlers
+    "SystemExit in a handler": Row(asking("tools/call", {"name": "leave"}), "internal error"),
+    "RecursionError in a handler": Row(asking("tools/call", {"name": "recurse"}), "internal error"),
+}
+
+
+async def hear_the_answer(wire: Wire) -> list[Message]:
+    """Tell a ping; give what comes before its answer."""
+    await wire.tell(wire.asking("next", "server/discover" if wire.version == E else "ping"))
+    heard = []
+    while (message := await wire.hear()).get("id") != "next":
+        heard.append(message)
+    assert "result" in message
+    return heard
+
+
+def check(row: Row, setup: Setup, heard: list[Message]) -> None:
+    expected = row.answer
+    if setup.version == E and row.stateless is not None:
+        expected = row.stateless if len(setup.served) > 1 else row.stateless_only
+    if expected is None:
+        assert heard == []
+        return
+    [answer] = heard
+    id = setup.no_id if row.id is NO_ID else {"id": row.id}
+    if isinstance(expected, int):
+        said = answer["error"]["message"]
+        assert answer == {"jsonrpc": "2.0", "error": answer["error"]} | id
+        assert answer["error"]["code"] == expected
+        assert said
+        assert "\n" not in said
+        assert len(said) < 300
+    else:
+        assert answer == {"jsonrpc": "2.0", "result": answer["result"]} | id
+        assert expected in (text_of(answer) if "content" in answer["result"] else answer["result"].values())
+
+
+@pytest.mark.requirement(
+    "RPC-1",
+    "RPC-2",
+    "RPC-3",
+    "RPC-6",
+    "RPC-12",
+    "RPC-14",
+    "RPC-15",
+    "RPC-17",
+    "RPC-18",
+    "RPC-19",
+    "RPC-25",
+    "RPC-26",
+    "META-8",
+    "LIFE-12",
+    "VER-1",
+    "CAP-6",
+    "CAP-7",
+    "TOOL-17",
+    "STDIO-6",
+    "ERR-1",
+    "DEC-3",
+    "DEC-6",
+    "DEC-7",
+    "DEC-9",
+)
+@pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+async def test_bad_input(row: Row, setup: Setup) -> None:
+    async with served(bad_server(setup.served), setup.version) as wire:
+        await wire.tell(row.tell(wire))
+        check(row, setup, await hear_the_answer(wire))
+
+
+@pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
+async def test_all_of_it_on_one_connection(setup: Setup) -> None:
+    async with served(bad_server(setup.served), setup.version) as wire:
+        for _ in range(2):
+            for name, row in ROWS.items():
+                if name == "a second initialize" and setup.version == E:
+                    continue  # it may be the first one there, and then a revision is known
+                await wire.tell(row.tell(wire))
+                check(row, setup, await hear_the_answer(wire))
+
+
+@pytest.mark.parametrize(
+    ("version", "id"),
+    [
+        pytest.param(A, {"id": None}, marks=pytest.mark.requirement("RPC-25", "DEC-3")),
+        pytest.param(C, {"id": None}, marks=pytest.mark.requirement("RPC-25", "DEC-3")),
+        pytest.param(D, {}, marks=pytest.mark.requirement("RPC-8")),
+    ],
+)
+async def test_an_array_where_there_are_no_batches(version: str, id: Message) -> None:
+    async with served(bad_server(), version) as wire:
+        await wire.tell(b"[" + good(wire) + b"]")
+        [answer] = await hear_the_answer(wire)
+        assert answer == {"jsonrpc": "2.0", "error": answer["error"]} | id
+        assert answer["error"]["code"] == REQUEST
+
+
+@pytest.mark.requirement("RPC-20", "RPC-22", "RPC-24")
+async def test_arrays_where_there_are_batches() -> None:
+    async with served(bad_server(), B) as wire:
+        await wire.tell(
+            [
+                wire.calling(1, "add", {"a": 1, "b": 2}),
+                5,
+                initialize(B, id=2),
+                notification("no/such"),
+                wire.asking(3, "ping"),
+            ]
+        )
+        heard = await hear_the_answer(wire)
+        assert {message["id"]: "result" in message for message in heard} == {
+            1: True,
+            None: False,
+            2: False,
+            3: True,
+        }
+        for empty in b"[]", b"[" + b"1," * 100 + b"1]", b"[1":
+            await wire.tell(empty)
+            [answer] = await hear_the_answer(wire)
+            assert answer["error"]["code"] == (PARSE if empty == b"[1" else REQUEST)
+        await wire.tell([notification("no/such")])
+        assert await hear_the_answer(wire) == []
+
+
+@pytest.mark.requirement("VER-15")
+async def test_initialize_on_a_server_without_handshakes_names_what_it_speaks() -> None:
+    async with served(bad_server((E,)), E) as wire:
+        await wire.tell(initialize(id=7))
+        [answer] = await hear_the_answer(wire)
+        assert answer["error"]["data"]["supported"] == [E]
+
+
+@pytest.mark.requirement("RPC-5", "RPC-6")
+@pytest.mark.parametrize("version", [D, E])
+async def test_an_id_that_is_still_in_use(version: str) -> None:
+    async with served(bad_server(), version) as wire:
+        await wire.tell(wire.calling(7, "wait"), wire.calling(7, "add", {"a": 1, "b": 2}))
+        [answer] = await hear_the_answer(wire)
+        assert (answer["id"], answer["error"]["code"]) == (7, REQUEST)
+        assert text_of(await wire.call("7", "add", {"a": 1, "b": 2})) == "3"  # another id
+        await wire.tell(cancelled(7))
+        assert await wire.hears_nothing()
+        assert text_of(await wire.call(7, "add", {"a": 1, "b": 2})) == "3"
+
+
+@pytest.mark.requirement("LIFE-10", "LIFE-11", "PING-2")
+async def test_requests_before_initialize() -> None:
+    async with served(bad_server(), D, opened=False) as wire:
+        assert (await wire.ask(1, "tools/list"))["error"]["code"] == REQUEST
+        assert await wire.is_alive()
+        await wire.tell(notification("notifications/initialized"))
+        assert (await wire.ask(2, "tools/list"))["error"]["code"] == REQUEST
+        await wire.tell(initialize(id=3))
+        assert (await wire.hear())["result"]["protocolVersion"] == D
+        assert "result" in await wire.ask(4, "tools/list")  # may overtake the notification elsewhere
+        await wire.tell(initialize(id=5))
+        assert (await wire.hear())["error"]["code"] == REQUEST
+        assert await wire.is_alive()
+
+
+# --- too much of it -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_300_megabytes_without_a_newline_in_constant_memory(version: str) -> None:
+    chunk = b"x" * 256 * 1024
+    async with served(bad_server(), version) as wire:
+        tracemalloc.start()
+        try:
+            for _ in range(300 * MIB // len(chunk)):
+                await wire.stream.send_all(chunk)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 16 * MIB
+        await wire.tell("the end of the line")
+        [answer] = await hear_the_answer(wire)
+        assert answer["error"]["code"] == PARSE
+
+
+@pytest.mark.requirement("STDIO-1")
+async def test_200_000_pings_whose_answers_nobody_reads() -> None:
+    number, at_once, told = 200_000, 1000, 0
+    ours, theirs = memory_pair()
+    wire = Wire(ours)
+
+    async def tell() -> None:
+        nonlocal told
+        for first in range(0, number, at_once):
+            await wire.tell(*(wire.asking(n, "ping") for n in range(first, first + at_once)))
+            told += at_once
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_stream, bad_server(), theirs)
+        await wire.shake_hands()
+        tracemalloc.start()
+        try:
+            nursery.start_soon(tell)
+            await trio.testing.wait_all_tasks_blocked()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert told < number // 2  # who tells has to wait ...
+        assert peak < 32 * MIB
+        data = bytearray()
+        while not data.endswith(b'"id":%d,"result":{}}\n' % (number - 1)):
+            data += await ours.receive_some()
+        answers = data.splitlines()
+        assert [json.loads(answers[n]) for n in (0, number - 1)] == [result(0), result(number - 1)]
+        assert len(answers) == told == number  # ... and gets every answer when they are read
+        assert await wire.is_alive()
+        await ours.aclose()
+
+
+@pytest.mark.parametrize("limit", [1000, 4 * MIB])
+async def test_a_message_may_be_as_long_as_the_limit(limit: int) -> None:
+    server = Server("limited", limits=Limits(message=limit))
+
+    @server.tool
+    def length(text: str) -> str:
+        """Tell how long it is."""
+        return str(len(text))
+
+    async with served(server) as wire:
+        empty = len(encoded(wire.calling(7, "length", {"text": ""})))
+        assert text_of(await wire.call(7, "length", {"text": "x" * (limit - empty)})) == str(limit - empty)
+        await wire.tell(wire.calling(7, "length", {"text": "x" * (limit - empty + 1)}))
+        [answer] = await hear_the_answer(wire)
+        assert answer["error"]["code"] == PARSE
+
+
+# --- to a client --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("RPC-9", "RPC-10")
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"result": {}, "error": {"code": 1, "message": "x"}}, id="result and error together"),
+        pytest.param({}, id="neither"),
+        pytest.param({"result": None}, id="a result that is null"),
+        pytest.param({"result": [1]}, id="a result that is an array"),
+        pytest.param({"error": "no"}, id="an error that is a string"),
+        pytest.param({"error": {"code": "x", "message": "x"}}, id="a code that is a string"),
+        pytest.param({"error": {"code": 1}}, id="an error without a message"),
+    ],
+)
+async def test_a_response_that_is_none_fails_its_call(
+    said: Message, version: str, nursery: trio.Nursery
+) -> None:
+    async with talking(version) as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        await wire.tell({"jsonrpc": "2.0", "id": asked["id"]} | said)
+        await caller.ended.wait()
+        assert isinstance(caller.error, RemoteProtocolError)
+        next_one = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        await wire.tell(error(asked["id"], 1, "fine"))
+        await next_one.ended.wait()
+        assert isinstance(next_one.error, PeerError)
+
+
+@pytest.mark.requirement("CXL-9", "RPC-6")
+async def test_a_second_response_is_ignored(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        await wire.tell(
+            result(str(asked["id"]), {"content": [{"type": "text", "text": "of another type"}]}),
+            result(asked["id"], {"content": []}),
+            result(asked["id"], {"content": [{"type": "text", "text": "again"}]}),
+            error(asked["id"]),
+        )
+        await caller.ended.wait()
+        assert caller.result.content == []
+        assert await wire.hears_nothing()
+        next_one = Caller(nursery, client.ping)
+        await wire.tell(result((await wire.hear())["id"]))
+        await next_one.ended.wait()
+        assert next_one.error is None

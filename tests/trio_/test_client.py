@@ -1,0 +1,653 @@
+"""The client against a server that is played by the test, line by line; and against a real one where both have to agree."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import (
+    CallTimeout,
+    ConnectionLost,
+    LocalProtocolError,
+    McpTrioError,
+    PeerError,
+    RemoteProtocolError,
+    ToolError,
+)
+from mcp_core import types as t
+from mcp_core.registry import Context, Server
+from mcp_trio import Client, connect, connect_stream, memory_pair
+from tests.core.helpers import A, D, E, error, notification, request, result
+from tests.trio_.wire import ERAS, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tests.core.helpers import Message
+
+MockClock = trio.testing.MockClock
+
+OFFERS: Message = {"tools": {}, "resources": {}, "prompts": {}}
+INFO = {"name": "played", "version": "1"}
+TOOL = {"name": "t", "inputSchema": {"type": "object"}}
+
+
+async def open_as_server(wire: Wire) -> None:
+    """Play the server's part of the opening."""
+    asked = await wire.hear()
+    if wire.version == E:
+        assert asked["method"] == "server/discover"
+        found = {"supportedVersions": [E], "capabilities": OFFERS, "ttlMs": 0, "cacheScope": "private"}
+        await wire.tell(result(asked["id"], found))
+    else:
+        assert asked["method"] == "initialize"
+        opened = {"protocolVersion": wire.version, "capabilities": OFFERS, "serverInfo": INFO}
+        await wire.tell(result(asked["id"], opened))
+        assert (await wire.hear())["method"] == "notifications/initialized"
+
+
+@asynccontextmanager
+async def talking(version: str = D) -> AsyncIterator[tuple[Client, Wire]]:
+    """A client, and the wire to the server that the test plays."""
+    ours, theirs = memory_pair()
+    wire = Wire(theirs, version)
+    opened = trio.Event()
+
+    async def open_it() -> None:
+        await open_as_server(wire)
+        opened.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(open_it)
+        async with connect_stream(ours, versions=[version]) as client:
+            await opened.wait()
+            yield client, wire
+
+
+class Caller:
+    """Makes a call in a task of its own; `result` or `error` is what came of it."""
+
+    def __init__(self, nursery: trio.Nursery, call: Callable[[], Awaitable[Any]]) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+        nursery.start_soon(self._run, call)
+
+    async def _run(self, call: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            with self.scope:
+                self.result = await call()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the test looks at it
+            self.error = exc
+        self.ended.set()
+
+
+# --- calls and answers --------------------------------------------------------------------------------------------------
+
+CALLS: list[tuple[Callable[[Client], Awaitable[Any]], str, Any, Any, Any]] = [
+    (
+        lambda client: client.list_tools(),
+        "tools/list",
+        None,
+        {"tools": [TOOL]},
+        [t.Tool(name="t", input_schema={"type": "object"})],
+    ),
+    (
+        lambda client: client.call_tool("t"),
+        "tools/call",
+        {"name": "t"},
+        {"content": [{"type": "text", "text": "x"}]},
+        t.CallToolResult(content=[t.TextContent("x")]),
+    ),
+    (
+        lambda client: client.call_tool("t", {"a": 1}),
+        "tools/call",
+        {"name": "t", "arguments": {"a": 1}},
+        {"content": [], "isError": True},
+        t.CallToolResult(content=[], is_error=True),
+    ),
+    (
+        lambda client: client.list_resources(),
+        "resources/list",
+        None,
+        {"resources": [{"uri": "a:b", "name": "b"}]},
+        [t.Resource(uri="a:b", name="b")],
+    ),
+    (
+        lambda client: client.list_resource_templates(),
+        "resources/templates/list",
+        None,
+        {"resourceTemplates": [{"uriTemplate": "a:{b}", "name": "b"}]},
+        [t.ResourceTemplate(uri_template="a:{b}", name="b")],
+    ),
+    (
+        lambda client: client.read_resource("a:b"),
+        "resources/read",
+        {"uri": "a:b"},
+        {"contents": [{"uri": "a:b", "text": "x"}]},
+        t.ReadResourceResult(contents=[t.ResourceContents(uri="a:b", text="x")]),
+    ),
+    (
+        lambda client: client.list_prompts(),
+        "prompts/list",
+        None,
+        {"prompts": [{"name": "p"}]},
+        [t.Prompt(name="p")],
+    ),
+    (
+        lambda client: client.get_prompt("p"),
+        "prompts/get",
+        {"name": "p"},
+        {"messages": []},
+        t.GetPromptResult(messages=[]),
+    ),
+    (
+        lambda client: client.get_prompt("p", {"a": "b"}),
+        "prompts/get",
+        {"name": "p", "arguments": {"a": "b"}},
+        {"messages": []},
+        t.GetPromptResult(messages=[]),
+    ),
+    (lambda client: client.ping(), "ping", None, {}, None),
+    (lambda client: client.request("acme/do", {"a": 1}), "acme/do", {"a": 1}, {"b": 2}, {"b": 2}),
+    (lambda client: client.request("ping"), "ping", None, {}, t.EmptyResult()),
+]
+
+
+@pytest.mark.parametrize(("call", "method", "params", "answer", "gives"), CALLS)
+async def test_a_call_is_one_request_and_gives_its_result(
+    call: Callable[[Client], Awaitable[Any]],
+    method: str,
+    params: Any,
+    answer: Any,
+    gives: Any,
+    nursery: trio.Nursery,
+) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: call(client))
+        asked = await wire.hear()
+        assert (asked["method"], asked.get("params")) == (method, params)
+        await wire.tell(result(asked["id"], answer))
+        await caller.ended.wait()
+        assert caller.error is None
+        assert caller.result == gives
+
+
+@pytest.mark.requirement("META-6", "META-7", "STDIO-9")
+async def test_in_the_stateless_revision_each_request_says_who_asks(nursery: trio.Nursery) -> None:
+    async with talking(E) as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t", meta={"com.example/mine": 1}))
+        asked = await wire.hear()
+        assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == E
+        assert asked["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] == {}
+        assert asked["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "mcp-trio"
+        assert asked["params"]["_meta"]["com.example/mine"] == 1
+        await wire.tell(result(asked["id"], {"content": [], "resultType": "complete"}))
+        await caller.ended.wait()
+        assert caller.result.content == []
+
+
+async def test_a_ping_is_what_the_revision_has_for_it(nursery: trio.Nursery) -> None:
+    async with talking(E) as (client, wire):
+        caller = Caller(nursery, client.ping)
+        assert (await wire.hear())["method"] == "server/discover"
+        nursery.cancel_scope.cancel()
+        del caller
+
+
+async def test_lists_are_read_to_their_last_page(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, client.list_prompts)
+        for expected, cursor in (None, "1"), ({"cursor": "1"}, ""), ({"cursor": ""}, None):
+            asked = await wire.hear()
+            assert asked.get("params") == expected
+            page: Message = {"prompts": [{"name": f"before {cursor}"}]}
+            await wire.tell(result(asked["id"], page if cursor is None else page | {"nextCursor": cursor}))
+        await caller.ended.wait()
+        assert [prompt.name for prompt in caller.result] == ["before 1", "before ", "before None"]
+
+
+async def test_a_list_without_an_end_is_given_up(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, client.list_tools)
+        while not caller.ended.is_set():
+            asked = await wire.hear()
+            await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": "again"}))
+            await trio.testing.wait_all_tasks_blocked()
+        assert isinstance(caller.error, RemoteProtocolError)
+        assert await wire.hears_nothing()
+
+
+@pytest.mark.requirement("RPC-11", "ERR-10")
+async def test_an_error_of_the_server_is_raised_as_it_is(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        await wire.tell(error(asked["id"], 1234, "not today", data=[1]))
+        await caller.ended.wait()
+        assert isinstance(caller.error, PeerError)
+        assert (caller.error.code, caller.error.message, caller.error.data) == (1234, "not today", [1])
+
+
+@pytest.mark.parametrize(
+    ("version", "answer"),
+    [
+        (D, {"content": "no list"}),
+        (D, [1]),
+        (E, {"resultType": "strange", "content": []}),
+        (E, {"resultType": "input_required", "inputRequests": {}}),
+    ],
+)
+async def test_an_answer_that_is_none_fails_its_call_only(
+    version: str, answer: Any, nursery: trio.Nursery
+) -> None:
+    async with talking(version) as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        other = Caller(nursery, lambda: client.call_tool("u"))
+        asked = {
+            message["params"]["name"]: message["id"] for message in (await wire.hear(), await wire.hear())
+        }
+        await wire.tell(result(asked["t"], answer))
+        await caller.ended.wait()
+        assert isinstance(caller.error, RemoteProtocolError)
+        await wire.tell(result(asked["u"], {"content": []}))
+        await other.ended.wait()
+        assert other.result == t.CallToolResult(content=[])
+
+
+GARBAGE: list[Any] = [
+    b"a line that was printed",
+    b'{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+    b"[]",
+    b"\xff\xfe",
+    result(999, {}),
+    result(None, {}),
+    error(None),
+    {"jsonrpc": "2.0"},
+    notification("notifications/nobody/knows"),
+    notification("notifications/progress", {"progressToken": 999, "progress": 1}),
+    notification("notifications/tools/list_changed"),
+]
+
+
+@pytest.mark.requirement("STDIO-6", "PROG-13")
+@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
+async def test_what_makes_no_sense_does_not_disturb_a_call(garbage: Any, nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        await wire.tell(garbage)
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(result(asked["id"], {"content": []}))
+        await caller.ended.wait()
+        assert caller.result == t.CallToolResult(content=[])
+
+
+@pytest.mark.requirement("PING-1", "PING-2", "CAP-3")
+async def test_what_a_server_asks_is_answered(nursery: trio.Nursery) -> None:
+    async with talking() as (_, wire):
+        await wire.tell(request("s1", "ping"), request("s2", "roots/list"), request("s3", "no/such"))
+        answers = [await wire.hear() for _ in range(3)]
+        assert answers[0] == result("s1", {})
+        assert [(each["id"], each["error"]["code"]) for each in answers[1:]] == [
+            ("s2", -32601),
+            ("s3", -32601),
+        ]
+
+
+@pytest.mark.requirement("CAP-3", "LIFE-14")
+async def test_what_the_server_does_not_offer_is_not_asked() -> None:
+    async with talking() as (client, wire):
+        for method in "logging/setLevel", "server/discover", "tasks/list":
+            with pytest.raises(LocalProtocolError):
+                await client.request(method, timeout=1)
+        assert await wire.hears_nothing()
+
+
+async def test_many_tasks_share_a_client_and_answers_come_in_any_order(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        callers = [Caller(nursery, lambda n=n: client.call_tool(f"t{n}")) for n in range(32)]  # type: ignore[misc]
+        asked = {(message := await wire.hear())["params"]["name"]: message["id"] for _ in range(32)}
+        assert len(set(asked.values())) == 32
+        for n in reversed(range(32)):
+            await wire.tell(result(asked[f"t{n}"], {"content": [{"type": "text", "text": str(n)}]}))
+        for n, caller in enumerate(callers):
+            await caller.ended.wait()
+            assert caller.result.content[0].text == str(n)
+
+
+async def test_it_knows_its_peer() -> None:
+    async with talking(A) as (client, _):
+        assert client.peer.dialect.version == A
+        assert client.peer.info == t.Implementation(name="played", version="1")
+        assert repr(client).startswith("<Client of <Connection client READY 2024-11-05")
+
+
+# --- giving up ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("CXL-1", "CXL-2", "CXL-3", "CXL-9", "CXL-13")
+@pytest.mark.parametrize("version", ERAS)
+async def test_leaving_the_scope_of_a_call_cancels_it(version: str, nursery: trio.Nursery) -> None:
+    async with talking(version) as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        caller.scope.cancel()
+        told = await wire.hear()
+        assert told["method"] == "notifications/cancelled"
+        assert told["params"]["requestId"] == asked["id"]
+        assert caller.scope.cancelled_caught
+        await wire.tell(result(asked["id"], {"content": []}))  # the two have crossed
+        assert await wire.hears_nothing()
+
+
+async def test_an_answer_that_comes_with_the_cancellation_wins(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        client._conn.receive_data(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % asked["id"], 0.0)
+        client._link.pump()
+        caller.scope.cancel()
+        await caller.ended.wait()
+        assert caller.result == t.CallToolResult(content=[])
+        assert await wire.hears_nothing()
+
+
+@pytest.mark.requirement("CXL-6")
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_cancelled_call_cancels_the_handler(version: str) -> None:
+    server = Server("witness")
+    seen: list[str] = []
+
+    @server.tool
+    async def wait() -> None:
+        """Wait."""
+        seen.append("started")
+        try:
+            await trio.sleep_forever()
+        finally:
+            seen.append("finally")
+
+    async with connect(server, versions=[version]) as client:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.call_tool, "wait")
+                await trio.testing.wait_all_tasks_blocked()
+                assert seen == ["started"]
+                scope.cancel()
+        await client.ping()
+        assert seen == ["started", "finally"]
+
+
+@pytest.mark.requirement("LIFE-21", "LIFE-22", "ERR-10")
+@pytest.mark.parametrize(("timeout", "seconds"), [(60.0, 60.0), (2.5, 2.5), (0.0, 0.0)])
+async def test_no_answer_within_the_time(
+    timeout: float, seconds: float, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with talking() as (client, wire):
+        start = trio.current_time()
+        call = client.call_tool("t") if timeout == 60.0 else client.call_tool("t", timeout=timeout)
+        with pytest.raises(CallTimeout, match=rf"no answer to tools/call within {timeout} s") as caught:
+            await call
+        assert trio.current_time() - start == pytest.approx(seconds)
+        assert isinstance(caught.value, TimeoutError)
+        assert isinstance(caught.value, McpTrioError)
+        asked, told = await wire.hear(), await wire.hear()
+        assert told["method"] == "notifications/cancelled"
+        assert told["params"]["requestId"] == asked["id"]
+
+
+@pytest.mark.requirement("LIFE-22")
+async def test_without_a_limit_a_call_waits(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t", timeout=None))
+        asked = await wire.hear()
+        await trio.sleep(80_000)
+        await wire.tell(result(asked["id"], {"content": []}))
+        await caller.ended.wait()
+        assert caller.result == t.CallToolResult(content=[])
+
+
+@pytest.mark.parametrize("timeout", [-1.0, float("nan")])
+async def test_a_limit_that_is_none_is_refused_before_anything_is_sent(timeout: float) -> None:
+    async with talking() as (client, wire):
+        with pytest.raises(ValueError, match="seconds"):
+            await client.call_tool("t", timeout=timeout)
+        assert await wire.hears_nothing()
+
+
+# --- progress -----------------------------------------------------------------------------------------------------------
+
+
+def told_progress(token: Any, progress: float, **more: Any) -> Message:
+    return notification("notifications/progress", {"progressToken": token, "progress": progress} | more)
+
+
+@pytest.mark.requirement("PROG-2", "META-14")
+async def test_progress_comes_in_order_and_never_after_the_result(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        heard: list[tuple[float, float | None, str | None]] = []
+        caller = Caller(nursery, lambda: client.call_tool("t", progress=lambda *told: heard.append(told)))
+        asked = await wire.hear()
+        token = asked["params"]["_meta"]["progressToken"]
+        await wire.tell(
+            told_progress(token, 1, total=3, message="one"),
+            told_progress(token, 0.5),
+            told_progress(token, 2),
+            result(asked["id"], {"content": []}),
+            told_progress(token, 3),
+        )
+        await caller.ended.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert heard == [(1, 3, "one"), (2, None, None)]
+        assert caller.error is None
+
+
+async def test_progress_is_not_asked_for_without_a_callback(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.read_resource("a:b"))
+        asked = await wire.hear()
+        assert "_meta" not in asked["params"]
+        await wire.tell(told_progress(asked["id"], 1), result(asked["id"], {"contents": []}))
+        await caller.ended.wait()
+        assert caller.error is None
+
+
+async def test_progress_of_a_real_server() -> None:
+    server = Server("steps")
+
+    @server.tool
+    async def steps(context: Context) -> str:
+        """Take steps."""
+        for step in range(50):
+            await context.progress(step, 50)
+        return "there"
+
+    heard: list[float] = []
+    async with connect(server) as client:
+        await client.call_tool("steps", progress=lambda progress, *_: heard.append(progress))
+        assert heard == list(range(50))
+
+
+async def test_progress_starts_the_time_anew(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        start = trio.current_time()
+        caller = Caller(nursery, lambda: client.call_tool("t", timeout=10, progress=lambda *_: None))
+        asked = await wire.hear()
+        for step in range(3):
+            await trio.sleep(9)
+            await wire.tell(told_progress(asked["params"]["_meta"]["progressToken"], step))
+        await caller.ended.wait()
+        assert isinstance(caller.error, CallTimeout)
+        assert trio.current_time() - start == pytest.approx(37)
+
+
+@pytest.mark.parametrize("raised", [ValueError, SystemExit, KeyboardInterrupt, RecursionError])
+async def test_a_callback_that_fails_fails_its_own_call_and_cancels_it(
+    raised: type[BaseException], nursery: trio.Nursery
+) -> None:
+    caught: list[BaseException] = []
+
+    def fail(*_: object) -> None:
+        raise raised("in the callback")
+
+    async def call(client: Client) -> None:
+        try:
+            await client.call_tool("t", progress=fail)
+        except BaseException as exc:  # noqa: BLE001 - so that it does not end the test
+            caught.append(exc)
+
+    async with talking() as (client, wire):
+        nursery.start_soon(call, client)
+        asked = await wire.hear()
+        other = Caller(nursery, lambda: client.call_tool("u"))
+        also_asked = await wire.hear()
+        token = asked["params"]["_meta"]["progressToken"]
+        await wire.tell(told_progress(token, 1), told_progress(token, 2))
+        told = await wire.hear()
+        assert told["method"] == "notifications/cancelled"
+        assert told["params"]["requestId"] == asked["id"]
+        [error] = caught
+        assert type(error) is raised
+        await wire.tell(result(also_asked["id"], {"content": []}))
+        await other.ended.wait()
+        assert other.error is None
+
+
+# --- ends ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("LIFE-17")
+@pytest.mark.parametrize("how", ["hangs up", "breaks", "says its last half word"])
+async def test_a_server_that_goes_away_ends_every_call_at_once(
+    how: str, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with talking() as (client, wire):
+        start = trio.current_time()
+        callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
+        for _ in range(20):
+            await wire.hear()
+        if how == "says its last half word":
+            await wire.stream.send_all(b'{"jsonrpc":"2.0","id":')
+        if how == "breaks":
+            client._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
+            client._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
+        else:
+            await wire.stream.aclose()
+        for caller in callers:
+            await caller.ended.wait()
+            assert type(caller.error) is ConnectionLost
+        why = "the connection broke" if how == "breaks" else "the server closed the connection"
+        assert {str(caller.error) for caller in callers} == {why}
+        with pytest.raises(ConnectionLost, match=why):
+            await client.ping()
+        assert trio.current_time() == start
+
+
+async def test_a_server_that_no_longer_listens_is_noticed_at_the_next_call(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        await wire.hear()
+        client._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
+        with pytest.raises(ConnectionLost, match="the connection broke"):
+            await client.ping()
+        await caller.ended.wait()
+        assert isinstance(caller.error, ConnectionLost)
+
+
+async def test_closing_ends_every_call_at_once(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        start = trio.current_time()
+        callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
+        for _ in range(20):
+            await wire.hear()
+        nursery.start_soon(client.aclose)  # from another task
+        for caller in callers:
+            await caller.ended.wait()
+            assert type(caller.error) is ConnectionLost
+            assert str(caller.error) == "the client was closed"
+        with pytest.raises(ConnectionLost, match="the client was closed"):
+            await client.list_tools()
+        assert await wire.hear_all() == []
+        assert trio.current_time() == start
+
+
+async def test_closing_twice_and_at_once_from_several_tasks(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        async with trio.open_nursery() as closing:
+            for _ in range(5):
+                closing.start_soon(client.aclose)
+        await client.aclose()
+        assert await wire.hear_all() == []
+
+
+async def test_clients_may_be_closed_in_the_order_in_which_they_were_opened() -> None:
+    async with talking() as (one, _), talking() as (two, wire):
+        await one.aclose()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(two.ping)
+            asked = await wire.hear()
+            await wire.tell(result(asked["id"]))
+        await two.aclose()
+
+
+async def test_what_was_said_before_closing_is_still_written(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        Caller(nursery, lambda: client.call_tool("t"))
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await client.call_tool("u")
+        await client.aclose()
+        assert [message["method"] for message in await wire.hear_all()] == [
+            "tools/call",
+            "tools/call",
+            "notifications/cancelled",
+        ]
+
+
+async def test_closing_waits_a_second_at_most_for_a_server_that_does_not_read(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with talking() as (client, _):
+        callers = []
+        for _ in range(3):
+            callers.append(Caller(nursery, lambda: client.call_tool("t" * 100_000)))
+            await trio.testing.wait_all_tasks_blocked()
+        start = trio.current_time()
+        await client.aclose()
+        assert trio.current_time() - start == pytest.approx(1.0)
+        for caller in callers:
+            assert isinstance(caller.error, ConnectionLost)
+
+
+async def test_cancelling_everything_around_a_pending_call_takes_no_time(autojump_clock: MockClock) -> None:
+    start = trio.current_time()
+    with trio.CancelScope() as scope:
+        async with talking() as (client, _), trio.open_nursery() as nursery:
+            nursery.start_soon(client.call_tool, "t")
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    assert trio.current_time() == start
+
+
+async def test_an_error_of_the_block_comes_out_as_it_is() -> None:
+    server = Server("fine")
+    server.add_tool(no_luck)
+
+    async def use() -> None:
+        async with connect(server) as client:
+            (await client.call_tool("no_luck")).raise_for_error()
+
+    with pytest.raises(ToolError, match="no luck"):
+        await use()
+
+
+def no_luck() -> None:
+    """Fail."""
+    raise ToolError("no luck")

@@ -1,0 +1,226 @@
+"""The ways to a client: what each starts, and what comes out when no conversation comes about.
+
+Servers here are in this process, or played over a memory pair. Child processes are in `test_processes.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ALL, ConnectFailed
+from mcp_core import types as t
+from mcp_core.registry import Context, Server
+from mcp_trio import connect, connect_stdio, connect_stream, memory_pair
+from tests.core.helpers import A, D, E, error, result
+from tests.trio_.test_client import open_as_server
+from tests.trio_.wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+MockClock = trio.testing.MockClock
+
+
+async def fail_to_connect(play: Callable[[Wire], Awaitable[object]], **options: Any) -> ConnectFailed:
+    """Connect to a server that `play` plays; gives the error, and sees to it that the stream was closed."""
+    ours, theirs = memory_pair()
+
+    async def use() -> None:
+        async with connect_stream(ours, **options):
+            raise AssertionError("it came about")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(play, Wire(theirs))
+        with pytest.raises(ConnectFailed) as caught:
+            await use()
+        nursery.cancel_scope.cancel()
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.send_all(b"")
+    return caught.value
+
+
+@pytest.mark.parametrize("version", ALL)
+async def test_a_server_in_this_process_in_each_revision(version: str) -> None:
+    server = Server("here", versions=ALL)
+    server.add_tool(hello)
+    async with connect(server, versions=[version]) as client:
+        assert client.peer.dialect.version == version
+        assert [tool.name for tool in await client.list_tools()] == ["hello"]
+        assert (await client.call_tool("hello")).content == [t.TextContent("hello")]
+        await client.ping()
+
+
+def hello() -> str:
+    """Greet."""
+    return "hello"
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "agreed"), [(ALL, ALL, E), (ALL, (A,), A), ((A, D), ALL, D), (ALL, (D, E), E)]
+)
+async def test_the_newest_revision_that_both_know_is_found(
+    client: tuple[str, ...], server: tuple[str, ...], agreed: str
+) -> None:
+    async with connect(Server("here", versions=server), versions=client) as found:
+        assert found.peer.dialect.version == agreed
+
+
+async def test_no_revision_in_common() -> None:
+    with pytest.raises(ConnectFailed, match="the server refused initialize"):
+        await connect(Server("here", versions=[E]), versions=[D]).__aenter__()
+
+
+async def test_options() -> None:
+    server = Server("facts")
+    seen: list[Any] = []
+
+    @server.tool
+    def facts(context: Context) -> None:
+        """Look who asks."""
+        assert isinstance(context.peer.capabilities, t.ClientCapabilities)
+        seen.append((context.peer.info, context.peer.capabilities.extensions))
+
+    crossed: list[tuple[str, bytes]] = []
+    info = t.Implementation(name="mine", version="9")
+    async with connect(
+        server, info=info, extensions={"com.example/x": {"a": 1}}, trace=lambda *line: crossed.append(line)
+    ) as first:
+        await first.call_tool("facts")
+    assert seen == [(info, {"com.example/x": {"a": 1}})]
+    assert [direction for direction, _ in crossed] == ["sent", "received"] * 2
+    assert b"server/discover" in crossed[0][1]
+
+    crossed.clear()
+    async with connect(server, verdict=first.peer, trace=lambda *line: crossed.append(line)) as second:
+        assert crossed == []  # nothing had to be asked
+        await second.ping()
+
+
+@pytest.mark.parametrize("target", ["a string", b"bytes", 5, None])
+async def test_what_is_no_target(target: Any) -> None:
+    with pytest.raises(TypeError):
+        await connect(target).__aenter__()
+
+
+async def test_what_is_no_revision() -> None:
+    with pytest.raises(ValueError, match="not a revision of MCP: 1900-01-01"):
+        await connect(Server("here"), versions=["1900-01-01"]).__aenter__()
+
+
+# --- no conversation ----------------------------------------------------------------------------------------------------
+
+
+async def hangs_up(wire: Wire) -> None:
+    await wire.stream.aclose()
+
+
+async def hangs_up_when_asked(wire: Wire) -> None:
+    await wire.hear()
+    await wire.stream.aclose()
+
+
+async def hangs_up_in_the_middle(wire: Wire) -> None:
+    await wire.hear()
+    await wire.stream.send_all(b'{"jsonrpc":"2.0",')
+    await wire.stream.aclose()
+
+
+async def does_not_listen(wire: Wire) -> None:
+    wire.stream._incoming.reader_closed = True  # type: ignore[attr-defined]
+    await trio.sleep_forever()
+
+
+async def refuses(wire: Wire) -> None:
+    with suppress(EOFError):
+        while True:
+            await wire.tell(error((await wire.hear())["id"], -32603, "not today"))
+
+
+async def answers_nonsense(wire: Wire) -> None:
+    with suppress(EOFError):
+        while True:
+            await wire.tell(result((await wire.hear())["id"], {"no": "sense"}))
+
+
+@pytest.mark.requirement("LIFE-5", "LIFE-24")
+@pytest.mark.parametrize(
+    ("play", "told"),
+    [
+        (hangs_up, "the server ended the connection before it was open|the connection broke"),
+        (hangs_up_when_asked, "the server ended the connection before it was open"),
+        (hangs_up_in_the_middle, "the server ended the connection before it was open"),
+        (does_not_listen, "the connection broke"),
+        (refuses, "(refused|answered) .*not today"),
+        (answers_nonsense, "answer to (initialize cannot be read|server/discover is none)"),
+    ],
+)
+@pytest.mark.parametrize("versions", [ALL, [D], [E]])
+async def test_a_server_that_does_not_open(
+    play: Callable[[Wire], Awaitable[object]], told: str, versions: Any, autojump_clock: MockClock
+) -> None:
+    start = trio.current_time()
+    failure = await fail_to_connect(play, versions=versions)
+    assert re.search(told, str(failure))
+    assert trio.current_time() == start
+
+
+@pytest.mark.requirement("PROBE-2")
+async def test_a_server_that_is_silent_when_probed_is_asked_to_initialize(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    ours, theirs = memory_pair()
+    wire = Wire(theirs)
+    start = trio.current_time()
+
+    async def play() -> None:
+        assert (await wire.hear())["method"] == "server/discover"
+        await open_as_server(wire)
+
+    nursery.start_soon(play)
+    async with connect_stream(ours) as client:
+        assert client.peer.dialect.version == D
+        assert trio.current_time() - start == pytest.approx(5)
+
+
+async def test_waiting_for_a_silent_server_can_be_cancelled(autojump_clock: MockClock) -> None:
+    ours, _ = memory_pair()
+    start = trio.current_time()
+    with trio.move_on_after(100) as scope:
+        async with connect_stream(ours):
+            raise AssertionError("it came about")
+    assert scope.cancelled_caught
+    assert trio.current_time() - start == pytest.approx(100)
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.send_all(b"")
+
+
+async def test_the_end_of_the_block_closes_the_stream_and_what_it_raises_is_raised() -> None:
+    ours, theirs = memory_pair()
+    wire = Wire(theirs)
+
+    async def use() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(open_as_server, wire)
+            async with connect_stream(ours, versions=[D]):
+                raise KeyError("of the block")
+
+    with pytest.raises(ExceptionGroup) as caught:  # of the test's own nursery
+        await use()
+    [failure] = caught.value.exceptions
+    assert isinstance(failure, KeyError)
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.send_all(b"")
+    assert await wire.hear_all() == []
+
+
+async def test_a_program_that_does_not_exist() -> None:
+    with pytest.raises(ConnectFailed, match="no program of that name"):
+        await connect(["no-such-program-anywhere"]).__aenter__()
+    with pytest.raises(TypeError, match="argv must be a sequence of words"):
+        await connect_stdio("no words").__aenter__()

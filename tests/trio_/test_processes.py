@@ -1,0 +1,607 @@
+"""What pipes get wrong elsewhere, with real processes: our servers as children of a client that is not ours, and our client
+with servers that are not ours.
+
+`REAL` is a server file as users write one. `PLAYED` is a server of the standard library only, which starts at once and does
+at each step what it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import textwrap
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ConnectFailed, ConnectionLost
+from mcp_trio import Grace, connect, connect_stdio
+from tests.core.helpers import D, E
+from tests.trio_.pipes import alive, until
+from tests.trio_.wire import PATIENCE, Wire, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+QUICK = Grace(stdin=0.2, terminate=0.2)
+LINUX = sys.platform == "linux"
+MIB = 1024 * 1024
+
+pytestmark = pytest.mark.usefixtures("no_descriptor_left")
+
+REAL = """
+import logging, os, subprocess, sys, threading, time, warnings
+from pathlib import Path
+from typing import Any
+
+import trio
+import mcp_trio
+
+server = mcp_trio.Server("real")
+
+
+@server.tool
+def shout() -> str:
+    "Write to stdout in all ways there are."
+    print("print")
+    sys.stdout.write("write, without a newline")
+    sys.stdout.buffer.write(b"buffer")
+    sys.__stdout__.write("the other name")
+    os.write(1, b"descriptor")
+    os.system("echo shell")
+    subprocess.run(["echo", "child"], check=True)
+    print("x" * 100_000, flush=True)
+    return "done"
+
+
+@server.tool
+async def read_stdin() -> str:
+    "Read from stdin in all ways there are."
+    return repr((sys.stdin.read(), os.read(0, 100), subprocess.run(["cat"], capture_output=True).stdout))
+
+
+@server.tool
+def facts() -> dict[str, Any]:
+    "Look around."
+    return {
+        "threads": [thread.name for thread in threading.enumerate()],
+        "root handlers": [repr(handler) for handler in logging.getLogger().handlers],
+        "root level": logging.getLogger().level,
+        "handlers": [repr(handler) for handler in logging.getLogger("mcp_trio").handlers],
+    }
+
+
+@server.tool
+async def wait(mark: str, progress: bool = False, context: mcp_trio.Context | None = None) -> None:
+    "Wait, and leave a mark at the end."
+    Path(mark).write_text("started")
+    try:
+        step = 0
+        while progress:
+            step += 1
+            await context.progress(step, message="x" * 10_000)
+            await trio.sleep(0.001)
+        await trio.sleep_forever()
+    finally:
+        Path(mark).write_text("finally")
+
+
+@server.tool
+def block(mark: str) -> None:
+    "Block everything."
+    Path(mark).write_text("started")
+    time.sleep(60)
+
+
+@server.tool(thread=True)
+def block_a_thread(mark: str) -> None:
+    "Block a thread."
+    Path(mark).write_text("started")
+    time.sleep(60)
+
+
+@server.tool
+async def late(mark: str) -> str:
+    "Take half a second."
+    Path(mark).write_text("started")
+    await trio.sleep(0.5)
+    return "in time"
+
+
+if __name__ == "__main__":
+    mcp_trio.run(server)
+    print("after run", file=sys.stderr)
+"""
+
+
+class Child(NamedTuple):
+    """A server of ours at the other end of pipes that the test holds."""
+
+    process: trio.Process
+    wire: Wire
+    stderr: bytearray
+
+    async def ended(self) -> int:
+        with trio.fail_after(PATIENCE):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def started(tmp_path: Path, version: str = D) -> AsyncIterator[Child]:
+    """`REAL` as a child process, its conversation opened and its stderr read."""
+    file = tmp_path / "server.py"
+    file.write_text(REAL)
+    pipe = -1
+    process = await trio.lowlevel.open_process(
+        [sys.executable, str(file)], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    assert process.stdio is not None
+    assert process.stderr is not None
+    stderr = bytearray()
+
+    async def read_stderr() -> None:
+        assert process.stderr is not None
+        async for data in process.stderr:
+            stderr.extend(data)
+
+    wire = Wire(process.stdio, version)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read_stderr)
+            await wire.shake_hands()
+            yield Child(process, wire, stderr)
+            with trio.fail_after(PATIENCE):
+                await process.stdio.aclose()
+                await process.wait()
+    finally:
+        with trio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            await process.stdio.aclose()
+            await process.stderr.aclose()
+
+
+async def started_in(mark: Path) -> None:
+    await until(lambda: mark.exists() and mark.read_text() == "started")
+
+
+# --- our server ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("STDIO-2", "STDIO-1")
+@pytest.mark.parametrize("version", [D, E])
+async def test_what_handlers_print_goes_to_stderr(version: str, tmp_path: Path) -> None:
+    async with started(tmp_path, version) as child:
+        for id in range(2):
+            assert text_of(await child.wire.call(id, "shout")) == "done"
+        assert await child.wire.is_alive()
+        await child.process.stdin.aclose()  # type: ignore[union-attr]
+        assert await child.wire.hear_all() == []
+        assert await child.ended() == 0
+    words = (
+        "print",
+        "without a newline",
+        "buffer",
+        "the other name",
+        "descriptor",
+        "shell",
+        "child",
+        "x" * 100_000,
+    )
+    for word in words:
+        assert child.stderr.count(word.encode()) >= 2, word
+
+
+async def test_what_handlers_read_is_empty_and_no_request_is_lost(tmp_path: Path) -> None:
+    async with started(tmp_path) as child:
+        await child.wire.tell(child.wire.calling(1, "read_stdin"), child.wire.asking(2, "ping"))
+        heard = {message["id"]: message for message in (await child.wire.hear(), await child.wire.hear())}
+        assert text_of(heard[1]) == "('', b'', b'')"
+        assert heard[2]["result"] == {}
+
+
+async def test_a_server_has_no_threads_and_configures_no_logger(tmp_path: Path) -> None:
+    async with started(tmp_path) as child:
+        answer = await child.wire.call(1, "facts")
+        assert answer["result"]["structuredContent"] == {
+            "threads": ["MainThread"],
+            "root handlers": [],
+            "root level": 30,
+            "handlers": [],
+        }
+
+
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+@pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
+@pytest.mark.parametrize("tool", [None, "wait", "block_a_thread"])
+async def test_the_first_signal_ends_a_server(
+    tool: str | None, number: signal.Signals, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        if tool is not None:
+            await child.wire.tell(child.wire.calling(1, tool, {"mark": str(mark)}))
+            await started_in(mark)
+        child.process.send_signal(number)
+        start = time.monotonic()
+        assert await child.ended() == STATUS[number]
+        assert time.monotonic() - start < 4  # it takes milliseconds, unless the machine is busy
+    assert b"Traceback" not in child.stderr
+    if tool == "wait":
+        assert mark.read_text() == "finally"
+
+
+async def test_a_server_stuck_in_a_blocking_tool_ends_at_the_second_signal(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        await child.wire.tell(child.wire.calling(1, "block", {"mark": str(mark)}))
+        await started_in(mark)
+        child.process.send_signal(signal.SIGINT)
+        await trio.sleep(0.2)
+        child.process.send_signal(signal.SIGINT)
+        assert await child.ended() == -signal.SIGINT
+
+
+@pytest.mark.requirement("STDIO-11", "LIFE-19")
+async def test_the_end_of_stdin_ends_a_server(tmp_path: Path) -> None:
+    async with started(tmp_path) as child:
+        start = time.monotonic()
+        await child.process.stdin.aclose()  # type: ignore[union-attr]
+        assert await child.ended() == 0
+        assert time.monotonic() - start < 4
+        assert await child.wire.hear_all() == []
+    assert b"Traceback" not in child.stderr
+
+
+async def test_the_end_of_stdin_leaves_handlers_the_time_to_answer(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        await child.wire.tell(child.wire.calling(1, "late", {"mark": str(mark)}))
+        await started_in(mark)
+        await child.process.stdin.aclose()  # type: ignore[union-attr]
+        [answer] = await child.wire.hear_all()
+        assert text_of(answer) == "in time"
+        assert await child.ended() == 0
+
+
+async def test_a_signal_during_that_time_ends_it(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        await child.wire.tell(child.wire.calling(1, "wait", {"mark": str(mark)}))
+        await started_in(mark)
+        await child.process.stdin.aclose()  # type: ignore[union-attr]
+        await trio.sleep(0.1)
+        child.process.terminate()
+        start = time.monotonic()
+        assert await child.ended() == 143
+        assert time.monotonic() - start < 4
+    assert mark.read_text() == "finally"
+
+
+async def test_a_client_that_no_longer_reads_ends_a_server_that_writes(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        await child.process.stdout.aclose()  # type: ignore[union-attr]
+        await child.wire.tell(
+            child.wire.calling(1, "wait", {"mark": str(mark), "progress": True}, progressToken=1)
+        )
+        assert await child.ended() == 0  # with stdin still open
+    assert mark.read_text() == "finally"
+    assert b"Traceback" not in child.stderr
+
+
+@pytest.mark.skipif(not LINUX, reason="reads /proc")
+async def test_200_000_pings_whose_answers_nobody_reads(tmp_path: Path) -> None:
+    number, at_once, told = 200_000, 1000, 0
+
+    async with started(tmp_path) as child:
+
+        def resident() -> int:
+            pages = Path(f"/proc/{child.process.pid}/statm").read_text().split()[1]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+        async def tell() -> None:
+            nonlocal told
+            for first in range(0, number, at_once):
+                await child.wire.tell(*(child.wire.asking(n, "ping") for n in range(first, first + at_once)))
+                told += at_once
+
+        before = resident()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell)
+            seen = -1
+            while seen < told:  # until who tells has to wait
+                seen = told
+                await trio.sleep(0.3)
+            assert told < number
+            assert resident() - before < 32 * MIB
+            answered = 0
+            with trio.fail_after(PATIENCE):
+                while answered < number:
+                    answered += (await child.wire.stream.receive_some(MIB)).count(b"\n")
+            assert resident() - before < 32 * MIB
+        assert await child.wire.is_alive()
+
+
+@pytest.mark.skipif(not LINUX, reason="reads /proc")
+async def test_300_megabytes_without_a_newline(tmp_path: Path) -> None:
+    async with started(tmp_path) as child:
+
+        def resident() -> int:
+            pages = Path(f"/proc/{child.process.pid}/statm").read_text().split()[1]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+        before = resident()
+        for _ in range(300):
+            await child.wire.stream.send_all(b"x" * MIB)
+        assert resident() - before < 32 * MIB
+        await child.wire.tell("")
+        assert (await child.wire.hear())["error"]["code"] == -32700
+        assert await child.wire.is_alive()
+
+
+# --- our client ---------------------------------------------------------------------------------------------------------
+
+PLAYED = textwrap.dedent("""
+    import json, os, signal, sys, time
+
+    versions, plan = sys.argv[1].split(","), sys.argv[2]
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def at(step):
+        if step == plan:
+            die()
+
+    def say(message, step):
+        data = json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\\n"
+        at("before " + step)
+        if plan == "within " + step:
+            os.write(1, data[: len(data) // 2])
+            die()
+        os.write(1, data)
+        at("after " + step)
+
+    def answer(id, result, step):
+        say({"id": id, "result": {"resultType": "complete"} | result}, step)
+
+    if plan.startswith("stderr"):
+        for _ in range(160):
+            os.write(2, b"x" * 65_535 + b"\\n")
+    if plan == "exits":
+        sys.stderr.write("what is wrong\\nand what to do\\n")
+        sys.exit(3)
+    if plan == "stays":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if plan == "idle":
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    at("start")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        method, id = asked["method"], asked.get("id")
+        at("hearing " + method)
+        if plan == "dies when probed" and method == "server/discover":
+            sys.exit(1)
+        if method == "server/discover" and versions[0] >= "2026":
+            found = {"supportedVersions": versions, "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+            answer(id, found, "discovery")
+        elif method == "initialize":
+            opened = {"protocolVersion": versions[-1], "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}}
+            answer(id, opened, "opening")
+        elif method == "tools/call" and asked["params"]["name"] == "steps":
+            token = asked["params"]["_meta"]["progressToken"]
+            params = {"progressToken": token, "progress": 1}
+            say({"method": "notifications/progress", "params": params}, "progress")
+            answer(id, {"content": [{"type": "text", "text": str(os.getpid())}]}, "answer")
+        elif method == "tools/call" and asked["params"]["name"] == "die":
+            if plan == "idle":
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+        elif method == "tools/call":
+            pass  # never answered
+        elif id is not None:
+            say({"id": id, "error": {"code": -32601, "message": "unknown"}}, "refusal")
+    while plan == "stays":
+        time.sleep(60)
+""")
+
+
+def played(plan: str = "", version: str = E) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", PLAYED, version, plan]
+
+
+STEPS = {
+    "start": "during the opening",
+    "hearing server/discover": "during the opening",
+    "before discovery": "during the opening",
+    "within discovery": "during the opening",
+    "after discovery": "",
+    "hearing tools/call": "",
+    "before progress": "",
+    "within progress": "",
+    "after progress": "",
+    "before answer": "",
+    "within answer": "",
+    "after answer": "",
+    "hearing notifications/cancelled": "",
+    "idle": "",
+}
+OPENING_STEPS = {
+    "start": "during the opening",
+    "hearing initialize": "during the opening",
+    "before opening": "during the opening",
+    "within opening": "during the opening",
+    "after opening": "",
+    "hearing notifications/initialized": "",
+    "within answer": "",
+}
+
+
+@pytest.mark.requirement("LIFE-17", "ERR-10")
+@pytest.mark.parametrize(
+    ("version", "step"), [*((E, step) for step in STEPS), *((D, step) for step in OPENING_STEPS)]
+)
+async def test_a_server_that_is_killed_ends_every_call_at_once(version: str, step: str) -> None:
+    """The calls have no timeout: what ends them is the death alone."""
+    failures: list[BaseException] = []
+    pids: list[int] = []
+
+    async def call(client: Any, *args: Any, **options: Any) -> None:
+        try:
+            result = await client.call_tool(*args, timeout=None, **options)
+            pids.append(int(result.content[0].text))
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the test looks at it
+            failures.append(exc)
+
+    async def use() -> None:
+        async with (
+            connect_stdio(played(step, version), versions=[version], stderr="discard", grace=QUICK) as client,
+            trio.open_nursery() as nursery,
+        ):
+            for _ in range(3):
+                nursery.start_soon(call, client, "never")
+            await call(client, "steps", progress=lambda *_: None)
+            with trio.move_on_after(0.01):
+                await call(client, "never")
+            await call(client, "die")
+
+    with trio.fail_after(PATIENCE):
+        if {**STEPS, **OPENING_STEPS}[step]:
+            with pytest.raises(ConnectFailed, match=r"\(exit status -9\)$"):
+                await use()
+        else:
+            await use()
+            assert len(failures) >= 4
+            assert {type(failure) for failure in failures} == {ConnectionLost}
+    assert not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("plan", ["stderr", "stderr and all revisions"])
+@pytest.mark.parametrize("stderr", ["discard", "lines"])
+async def test_ten_megabytes_of_complaints_before_the_first_word(plan: str, stderr: str) -> None:
+    lines: list[str] = []
+    heard: Any = lines.append if stderr == "lines" else "discard"
+    versions = [E] if plan == "stderr" else [E, D]
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio(played("stderr"), versions=versions, stderr=heard, grace=QUICK) as client:
+            await client.call_tool("steps", progress=lambda *_: None)
+    if stderr == "lines":
+        assert len(lines) == 160
+
+
+@pytest.mark.requirement("PROBE-2")
+async def test_a_server_that_dies_of_the_probe_is_started_once_more() -> None:
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio(
+            played("dies when probed", f"{E},{D}"), stderr="discard", grace=QUICK
+        ) as client:
+            assert client.peer.dialect.version == D
+        with pytest.raises(ConnectFailed, match="exit status 1"):
+            await connect_stdio(played("dies when probed"), versions=[E], stderr="discard").__aenter__()
+
+
+async def test_a_server_that_cannot_start_says_why() -> None:
+    with pytest.raises(ConnectFailed) as caught:
+        await connect(played("exits")).__aenter__()
+    assert str(caught.value).splitlines()[1:] == [
+        "  its stderr: what is wrong",
+        "  its stderr: and what to do",
+    ]
+    assert "(exit status 3)" in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["true", "false"])
+async def test_programs_that_are_no_servers(command: str) -> None:
+    for _ in range(10):  # whether they die before or after our first word is chance
+        with trio.fail_after(PATIENCE), pytest.raises(ConnectFailed):
+            await connect_stdio([command], grace=QUICK, stderr="discard").__aenter__()
+
+
+@pytest.mark.requirement("LIFE-18", "STDIO-10")
+async def test_a_server_that_will_not_end_is_ended() -> None:
+    pid = 0
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio(played("stays"), versions=[E], stderr="discard", grace=QUICK) as client:
+            result = await client.call_tool("steps", progress=lambda *_: None)
+            pid = int(result.content[0].text)  # type: ignore[union-attr]
+            assert alive(pid)
+    assert not alive(pid)
+
+
+async def test_what_the_block_raises_comes_out_as_it_is() -> None:
+    async def use() -> None:
+        async with connect_stdio(played(), versions=[E], stderr="discard", grace=QUICK):
+            raise KeyError("of the block")
+
+    with pytest.raises(KeyError, match="of the block"):
+        await use()
+
+
+async def test_clients_are_closed_in_any_order_and_from_any_task() -> None:
+    options: dict[str, Any] = {"versions": [E], "stderr": "discard", "grace": QUICK}
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio(played(), **options) as one, connect_stdio(played(), **options) as two:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(one.aclose)
+                nursery.start_soon(one.aclose)
+            await two.ping()
+            with pytest.raises(ConnectionLost, match="the client was closed"):
+                await one.ping()
+            await two.aclose()
+            await one.aclose()
+
+
+async def test_one_dead_server_among_others_is_one_failed_call() -> None:
+    outcomes: dict[int, Any] = {}
+
+    async def use(n: int) -> None:
+        try:
+            plan = "before answer" if n == 3 else ""
+            async with connect_stdio(played(plan), versions=[E], stderr="discard", grace=QUICK) as client:
+                outcomes[n] = await client.call_tool("steps", progress=lambda *_: None)
+        except ConnectionLost as exc:
+            outcomes[n] = exc
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            for n in range(8):
+                nursery.start_soon(use, n)
+    assert [n for n, outcome in outcomes.items() if isinstance(outcome, ConnectionLost)] == [3]
+
+
+async def test_both_of_ours(tmp_path: Path) -> None:
+    file, mark = tmp_path / "server.py", tmp_path / "mark"
+    file.write_text(REAL)
+    heard: list[float] = []
+    async with connect([sys.executable, str(file)]) as client:
+        assert client.peer.dialect.version == E
+        assert (await client.call_tool("shout")).content
+        with trio.CancelScope() as scope:
+
+            def step(progress: float, *_: object) -> None:
+                heard.append(progress)
+                if progress == 3:
+                    scope.cancel()
+
+            await client.call_tool("wait", {"mark": str(mark), "progress": True}, progress=step)
+        assert heard == [1, 2, 3]
+        await until(lambda: mark.read_text() == "finally")
+        await client.ping()
+
+
+async def test_connecting_can_be_cancelled_at_any_moment() -> None:
+    """The steps are not the same each time, as the system has a part in them; so it is done for a range of moments."""
+    for n in range(30):
+        with trio.move_on_after(0.003 * n), trio.fail_after(PATIENCE):
+            async with connect_stdio(played("", f"{E},{D}"), stderr="discard", grace=QUICK) as client:
+                await client.call_tool("steps", progress=lambda *_: None)
+                await client.call_tool("never")
