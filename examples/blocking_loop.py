@@ -5,13 +5,12 @@ loop with two blocking calls is enough. It does one thing at a time; for `async 
 and to keep a stray `print` off the pipe, there is `mcp_trio.run`.
 """
 
-import secrets
 import sys
 import traceback
 from time import monotonic
 
 from mcp_core import NEED_DATA, PAUSED, Connection, RequestReceived, Role, State
-from mcp_core.registry import Context, Server, Service
+from mcp_core.registry import Server, Service
 
 server = Server("greeter")
 
@@ -22,10 +21,6 @@ def greet(name: str) -> str:
     return f"Hello, {name}!"
 
 
-def no_context(request: RequestReceived, thread: bool) -> Context:
-    raise TypeError("there is no context for functions in a blocking loop")
-
-
 def report(request: RequestReceived, reference: str, exc: BaseException) -> None:
     print(f"{request.method.name} failed (reference {reference})", file=sys.stderr)
     traceback.print_exception(exc)
@@ -33,7 +28,7 @@ def report(request: RequestReceived, reference: str, exc: BaseException) -> None
 
 def serve() -> None:
     conn = Connection(Role.SERVER, server.config())
-    service = Service(server, conn, context=no_context, reference=lambda: secrets.token_hex(4), report=report)
+    service = Service(server, conn, report=report)
     while conn.state is not State.CLOSED:
         event = conn.next_event()
         if event is NEED_DATA or event is PAUSED:

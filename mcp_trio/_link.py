@@ -14,6 +14,7 @@ It makes no decision of the protocol and knows neither requests nor handlers: `t
 from __future__ import annotations
 
 import contextvars
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Link"]
 
 _READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
+_LAST_WORDS: Final = 0.2  # seconds for a peer to take what is said to it last, however we are hurried
 _HIGH_WATER: Final = 64 * 1024  # bytes queued above which a sender of notifications waits
 
 
@@ -120,9 +122,23 @@ class Link:
                     await self._to_write.park()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
+        except trio.Cancelled:
+            await self._last_words()
+            raise
         finally:
             # Also when cancelled: whoever waits in `drain` or `flush`, perhaps shielded, would wait for ever.
             self._break()
+
+    async def _last_words(self) -> None:
+        """Send what is queued although we are cancelled: it may tell the peer that it need not work on for us."""
+        if self._writing:
+            return  # half a message may be out, and nothing can follow it
+        with (
+            trio.move_on_after(_LAST_WORDS, shield=True),
+            suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+        ):
+            while data := self.conn.data_to_send():
+                await self._stream.send_all(data)
 
     async def tick(self) -> None:
         """Serve the connection's timer until cancelled."""

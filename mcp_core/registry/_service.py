@@ -14,6 +14,7 @@ It refuses to know how a handler is cancelled: `Job.stop` is the runtime's.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError
@@ -90,9 +91,10 @@ class Service:
     """Answers the events of `conn` as `server` declares it.
 
     Args:
-        context: makes the `Context` of a request; the second argument tells whether it is for a worker thread.
-        reference: makes a name for a fault, unlikely to repeat.
         report: writes a fault to the log: the request, its reference, the exception.
+        context: makes the `Context` of a request; the second argument tells whether it is for a worker thread. Without it
+            functions that want one fail.
+        reference: makes a name for a fault, best one that does not repeat; they are numbered by default.
     """
 
     def __init__(
@@ -100,14 +102,14 @@ class Service:
         server: Server,
         conn: Connection,
         *,
-        context: Callable[[RequestReceived, bool], Context],
-        reference: Callable[[], str],
         report: Callable[[RequestReceived, str, BaseException], None],
+        context: Callable[[RequestReceived, bool], Context] | None = None,
+        reference: Callable[[], str] | None = None,
     ) -> None:
         self._server = server
         self._conn = conn
-        self.context = context
-        self._reference = reference
+        self.context = context or _no_context
+        self._reference = reference or map(str, itertools.count(1)).__next__
         self._report = report
         self._jobs: dict[RequestId, Job] = {}
 
@@ -167,7 +169,10 @@ class Service:
     def failure(self, request: RequestReceived, invocation: Invocation, exc: BaseException) -> Any:
         """What the peer gets for an exception of a handler; the log gets the rest."""
         reference = self._reference()
-        outcome = invocation.failure(exc, reference)
+        try:
+            outcome = invocation.failure(exc, reference)
+        except Exception as worse:  # noqa: BLE001 - rule 3; its own `__str__` may fail
+            return self._internal(request, worse)
         if not isinstance(single(exc), (McpError, ToolError, ResourceNotFound)):
             self._report(request, reference, exc)
         return outcome
@@ -178,6 +183,10 @@ class Service:
         return ErrorData(
             request.peer.dialect.codes[Fault.INTERNAL], f"Internal error (reference {reference})"
         )
+
+
+def _no_context(request: RequestReceived, thread: bool) -> Context:
+    raise TypeError("this runtime has no Context for functions")
 
 
 def _nothing() -> None:

@@ -85,6 +85,11 @@ class CallToolResult(Result, kw_only=True):
     structured_content: Any = UNSET
     is_error: bool | None = False
 
+    @property
+    def text(self) -> str:
+        """Its text blocks, with a line break between them."""
+        return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
+
     def raise_for_error(self) -> Self:
         """The result itself, unless the tool failed.
 
@@ -92,6 +97,5 @@ class CallToolResult(Result, kw_only=True):
             ToolError: it did; the text is what the tool has to say about it.
         """
         if self.is_error:
-            texts = [block.text for block in self.content if isinstance(block, TextContent)]
-            raise ToolError("\n".join(texts) or "the tool failed and did not say why")
+            raise ToolError(self.text or "the tool failed and did not say why")
         return self

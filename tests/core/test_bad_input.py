@@ -600,20 +600,18 @@ def _usable_requests(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:
     found = []
     for part in data.split(b"\n"):
         try:
-            value = json.loads(part.decode(), object_pairs_hook=_last_wins, parse_constant=_refuse)
+            value = json.loads(part.decode(), parse_constant=_refuse)
+            encoded(value)  # which half of a surrogate pair is no more than this library lets pass
         except (ValueError, RecursionError):
             continue
-        members = value if isinstance(value, list) and batches else [value]
-        for member in members:
-            if not isinstance(member, dict) or type(member.get("id")) not in (int, str):
+        for member in value if isinstance(value, list) and batches else [value]:
+            if not isinstance(member, dict) or type(id := member.get("id")) not in (int, str):
+                continue
+            if isinstance(id, int) and abs(id) >= 2**53:
                 continue
             if "method" in member or not ("result" in member or "error" in member):
-                found.append((type(member["id"]), member["id"]))
+                found.append((type(id), id))
     return found
-
-
-def _last_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(pairs)
 
 
 def _refuse(constant: str) -> None:

@@ -222,7 +222,7 @@ def play(scenario: Scenario, at: int | None, seed: int, monkeypatch: pytest.Monk
         assert cancel.tasks == before
         assert world.entered == world.left
         if cancel.time is not None:
-            assert trio.current_time() == cancel.time
+            assert trio.current_time() - cancel.time <= 0.2  # what a peer gets who does not read
         for end in world.ends:
             with pytest.raises(trio.ClosedResourceError):
                 await end.send_all(b"")

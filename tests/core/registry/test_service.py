@@ -260,3 +260,14 @@ def test_a_fault_of_the_registry_itself(monkeypatch: pytest.MonkeyPatch) -> None
     talk.call("plain")
     (message,) = talk.said()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+
+
+def test_a_runtime_without_contexts_numbers_its_faults() -> None:
+    talk = Conversation()
+    talk.service = Service(
+        talk.server, talk.conn, report=lambda request, reference, exc: talk.reports.append((reference, exc))
+    )
+    for number in (1, 2):
+        talk.call("who")
+        assert talk.text() == (f"The tool failed with an internal error (reference {number}).", True)
+    assert [type(exc) for _, exc in talk.reports] == [TypeError, TypeError]

@@ -26,3 +26,9 @@ def test_a_failed_one_is_raised(content: list[TextContent | ImageContent], says:
     with pytest.raises(ToolError) as caught:
         CallToolResult(content=[*content], is_error=True).raise_for_error()
     assert str(caught.value) == says
+
+
+def test_text() -> None:
+    blocks = [TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")]
+    assert CallToolResult(content=[*blocks]).text == "one\ntwo"
+    assert CallToolResult(content=[]).text == ""
