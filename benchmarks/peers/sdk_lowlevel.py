@@ -1,0 +1,105 @@
+"""`benchmarks/server.py`, written with the official Python SDK (`mcp` 2.3) in its faster way: the low-level server.
+
+    python benchmarks/peers/sdk_lowlevel.py stdio [--tools N]
+
+It says what ours says, field by field, as far as the SDK lets it: schemas are written out, since there is nothing that
+would derive them.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import anyio
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+
+INTEGER = {"type": "integer"}
+STRING = {"type": "string"}
+WRAPPED = {"type": "object", "properties": {"result": INTEGER}, "required": ["result"]}
+
+
+def tool(
+    name: str,
+    description: str,
+    required: dict[str, Any],
+    optional: dict[str, Any] | None = None,
+    output: dict[str, Any] | None = None,
+) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return Tool(name=name, description=description, input_schema=schema, output_schema=output)
+
+
+def text(words: str, structured: Any = None) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=words)], structured_content=structured)
+
+
+TOOLS = [
+    tool("echo", "Give the text back.", {"text": STRING}),
+    tool("add", "Add two numbers.", {"a": INTEGER, "b": INTEGER}, output=WRAPPED),
+    tool("progress", "Tell of `n` steps, one after the other.", {"n": INTEGER}),
+]
+
+
+async def list_tools(
+    context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    return ListToolsResult(tools=TOOLS)
+
+
+async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    given = params.arguments or {}
+    match params.name:
+        case "echo":
+            return text(given["text"])
+        case "add":
+            total = given["a"] + given["b"]
+            return text(str(total), {"result": total})
+        case "progress":
+            for step in range(1, given["n"] + 1):
+                await context.session.report_progress(step, given["n"])
+            return text("done")
+        case _:
+            raise MCPError(-32602, f"Unknown tool: {params.name}")
+
+
+async def serve() -> None:
+    server: Server[Any] = Server(
+        "benchmark", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool
+    )
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["stdio"]:
+            more = 0
+        case ["stdio", "--tools", count]:
+            more = int(count)
+        case _:
+            sys.exit("usage: sdk_lowlevel.py stdio [--tools N]")
+    what = "Look something up. There are many of these, so that a list is long."
+    optional = {"limit": {**INTEGER, "default": 10}, "exact": {"type": "boolean", "default": False}}
+    TOOLS.extend(tool(f"filler_{number}", what, {"query": STRING}, optional) for number in range(more))
+    anyio.run(serve)
+
+
+if __name__ == "__main__":
+    main()

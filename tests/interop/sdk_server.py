@@ -1,0 +1,116 @@
+"""The same server as `trio_server.py`, written with the official Python SDK, for our client: `python sdk_server.py`.
+
+It runs on asyncio, so that two runtimes talk to each other, and it differs where the SDK does: an unknown tool, for one, is
+a result there, and an output schema is made for every tool. `refuse` is here because of the first.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import TypedDict
+
+import anyio
+from mcp import MCPError
+from mcp.server.mcpserver import AssistantMessage, Context, Image, MCPServer, Message, UserMessage
+from mcp.server.mcpserver.exceptions import ToolError
+
+# One pixel.
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Weather(TypedDict):
+    """What `weather` gives."""
+
+    city: str
+    celsius: float
+
+
+server = MCPServer("everything", version="1.2.3", title="One of everything", instructions="Call anything.")
+gone = anyio.Event()
+
+
+@server.tool()
+def echo(text: str) -> str:
+    """Give the text back."""
+    return text
+
+
+@server.tool()
+def weather(city: str) -> Weather:
+    """The weather of a city, as data."""
+    return {"city": city, "celsius": 21.5}
+
+
+@server.tool()
+def picture() -> Image:
+    """A picture."""
+    return Image(data=PNG, format="png")
+
+
+@server.tool()
+async def count(to: int, context: Context) -> int:
+    """Count, and tell of each step."""
+    for step in range(1, to + 1):
+        await context.report_progress(step, to, f"step {step}")
+    return to
+
+
+@server.tool()
+async def wait(context: Context) -> str:
+    """Never come back by itself; tell of the start."""
+    await context.report_progress(0)
+    try:
+        await anyio.sleep_forever()
+    except anyio.get_cancelled_exc_class():
+        gone.set()
+        raise
+    return "woken"
+
+
+@server.tool()
+async def cancelled() -> str:
+    """Come back when a call of `wait` was cancelled."""
+    await gone.wait()
+    return "yes"
+
+
+@server.tool()
+def fail() -> str:
+    """Fail with a reason."""
+    raise ToolError("the disk is full")
+
+
+@server.tool()
+def refuse() -> str:
+    """Answer with an error of the protocol."""
+    raise MCPError(4001, "not today", {"tomorrow": True})
+
+
+@server.resource("memo://today", mime_type="text/plain")
+def today() -> str:
+    """What is to be done today."""
+    return "Buy milk."
+
+
+@server.resource("memo://logo", mime_type="image/png")
+def logo() -> bytes:
+    """A picture as a resource."""
+    return PNG
+
+
+@server.resource("memo://{day}/notes", mime_type="text/plain")
+def notes(day: str) -> str:
+    """The notes of a day."""
+    return f"Notes of {day}."
+
+
+@server.prompt()
+def review(code: str, tone: str = "kind") -> list[Message]:
+    """Ask for a review."""
+    return [UserMessage(f"Review this, be {tone}: {code}"), AssistantMessage("Gladly.")]
+
+
+if __name__ == "__main__":
+    server.run("stdio")

@@ -1,0 +1,211 @@
+"""Our client and our command drive `@modelcontextprotocol/server-everything`, written in TypeScript, over stdio.
+
+The server knows the stateful revisions only, so finding that out is part of each test that does not name a revision.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64decode
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import ALL
+from mcp_core.types import EmbeddedResource, ImageContent, ResourceLink, TextContent
+from mcp_trio import ConnectFailed, Grace, PeerError, connect_stdio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from mcp_trio import Client
+
+pytestmark = pytest.mark.node
+E, D, C, B, A = ALL
+
+
+@pytest.fixture
+def argv(node_modules: Path) -> list[str]:
+    script = node_modules / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
+    return ["node", str(script), "stdio"]
+
+
+@asynccontextmanager
+async def opened(argv: list[str], *versions: str) -> AsyncIterator[Client]:
+    with trio.fail_after(20):
+        # It does not end while one of its operations runs, even a cancelled one: not worth two seconds of each test.
+        async with connect_stdio(
+            argv, versions=versions or ALL, stderr="discard", grace=Grace(stdin=0.1)
+        ) as client:
+            yield client
+
+
+@pytest.mark.parametrize("version", [D, C, B, A])
+async def test_it_is_opened_in_each_revision_that_it_knows(argv: list[str], version: str) -> None:
+    async with opened(argv, version) as client:
+        assert client.peer.dialect.version == version
+        assert client.peer.info is not None
+        assert client.peer.info.name == "mcp-servers/everything"
+        assert len(await client.list_tools()) >= 12
+        assert (await client.call_tool("echo", {"message": "hi"})).content == [TextContent("Echo: hi")]
+        await client.ping()
+
+
+@pytest.mark.requirement("PROBE-2")
+async def test_the_newest_common_revision_is_found(argv: list[str]) -> None:
+    async with opened(argv) as client:
+        assert client.peer.dialect.version == D
+        assert client.peer.instructions is not None
+
+
+async def test_a_revision_that_it_does_not_know_fails_with_the_cause(argv: list[str]) -> None:
+    with pytest.raises(ConnectFailed, match=f"does not speak {E}"):
+        async with opened(argv, E):
+            pass
+
+
+async def test_tools(argv: list[str]) -> None:
+    async with opened(argv) as client:
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        annotations = tools["get-sum"].annotations
+        assert annotations is not None
+        assert annotations.read_only_hint is True
+        assert annotations.destructive_hint is False
+        schema = tools["get-structured-content"].output_schema
+        assert schema is not None
+        assert set(schema["required"]) == {"temperature", "conditions", "humidity"}
+
+        total = await client.call_tool("get-sum", {"a": 1, "b": 2.5})
+        assert total.content == [TextContent("The sum of 1 and 2.5 is 3.5.")]
+        weather = await client.call_tool("get-structured-content", {"location": "Chicago"})
+        assert weather.structured_content == {
+            "temperature": 36,
+            "conditions": "Light rain / drizzle",
+            "humidity": 82,
+        }
+        assert (await client.call_tool("get-structured-content", {"location": "Rome"})).is_error
+
+        before, picture, *_ = (await client.call_tool("get-tiny-image")).content
+        assert isinstance(before, TextContent)
+        assert isinstance(picture, ImageContent)
+        assert picture.mime_type == "image/png"
+        assert b64decode(picture.data).startswith(b"\x89PNG")
+        [message] = (await client.call_tool("get-annotated-message", {"messageType": "error"})).content
+        assert isinstance(message, TextContent)
+        assert message.annotations is not None
+        assert message.annotations.audience == ["user", "assistant"]
+        assert message.annotations.priority == 1.0
+        _, *links = (await client.call_tool("get-resource-links", {"count": 2})).content
+        assert [type(link) for link in links] == [ResourceLink, ResourceLink]
+        arguments = {"resourceType": "Text", "resourceId": 1}
+        _, embedded, _ = (await client.call_tool("get-resource-reference", arguments)).content
+        assert isinstance(embedded, EmbeddedResource)
+        assert embedded.resource.uri == "demo://resource/dynamic/text/1"
+
+
+async def test_resources_and_prompts(argv: list[str]) -> None:
+    async with opened(argv) as client:
+        resources = await client.list_resources()
+        assert "architecture.md" in {found.name for found in resources}
+        [contents] = (await client.read_resource(resources[0].uri)).contents
+        assert contents.mime_type == "text/markdown"
+        assert contents.text
+        templates = {found.uri_template for found in await client.list_resource_templates()}
+        assert "demo://resource/dynamic/text/{resourceId}" in templates
+        [contents] = (await client.read_resource("demo://resource/dynamic/blob/7")).contents
+        assert contents.blob is not None
+        assert b64decode(contents.blob).startswith(b"Resource 7")
+        with pytest.raises(PeerError) as missing:
+            await client.read_resource("demo://nothing")
+        assert missing.value.code == -32602
+
+        prompts = {prompt.name: prompt for prompt in await client.list_prompts()}
+        assert prompts["args-prompt"].arguments is not None
+        assert [argument.required for argument in prompts["args-prompt"].arguments] == [True, False]
+        asked = await client.get_prompt("args-prompt", {"city": "Rome", "state": "Lazio"})
+        assert [message.content for message in asked.messages] == [
+            TextContent("What's weather in Rome, Lazio?")
+        ]
+        with pytest.raises(PeerError) as incomplete:
+            await client.get_prompt("args-prompt", {})
+        assert incomplete.value.code == -32602
+        asked = await client.get_prompt("resource-prompt", {"resourceType": "Text", "resourceId": "1"})
+        assert isinstance(asked.messages[1].content, EmbeddedResource)
+
+
+@pytest.mark.requirement("CXL-9")
+async def test_progress_and_cancellation(argv: list[str]) -> None:
+    tool = "trigger-long-running-operation"
+    async with opened(argv) as client:
+        told: list[tuple[float, float | None, str | None]] = []
+        done = await client.call_tool(
+            tool, {"duration": 0.15, "steps": 3}, progress=lambda *step: told.append(step)
+        )
+        assert done.content == [
+            TextContent("Long running operation completed. Duration: 0.15 seconds, Steps: 3.")
+        ]
+        assert told == [(1, 3, None), (2, 3, None), (3, 3, None)]
+
+        # It goes on with what was cancelled, and tells of it. None of that may reach the caller or disturb the rest.
+        told.clear()
+        with trio.CancelScope() as scope:
+
+            def hear(*step: Any) -> None:
+                told.append(step)
+                scope.cancel()
+
+            await client.call_tool(tool, {"duration": 0.3, "steps": 6}, progress=hear)
+        assert scope.cancelled_caught
+        again = await client.call_tool(tool, {"duration": 0.4, "steps": 1})
+        assert not again.is_error
+        assert len(told) == 1
+
+
+def mcp_trio(*words: str, server: list[str]) -> subprocess.CompletedProcess[str]:
+    """The command, as a user starts it."""
+    argv = [sys.executable, "-m", "mcp_trio", *words, "--", *server]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+
+
+def test_the_command_inspects_it(argv: list[str]) -> None:
+    shown = mcp_trio("inspect", "--json", server=argv)
+    assert shown.returncode == 0, shown.stderr
+    offer = json.loads(shown.stdout)
+    assert list(offer) == ["server", "tools", "resources", "resourceTemplates", "prompts"]
+    assert offer["server"]["name"] == "mcp-servers/everything"
+    assert {"echo", "get-sum"} <= {tool["name"] for tool in offer["tools"]}
+    assert "architecture.md" in {found["name"] for found in offer["resources"]}
+    assert len(offer["resourceTemplates"]) == 2
+    assert "args-prompt" in {prompt["name"] for prompt in offer["prompts"]}
+
+    older = mcp_trio("inspect", "--json", "--revision", B, server=argv)
+    assert json.loads(older.stdout)["server"]["protocolVersion"] == B
+    page = mcp_trio("inspect", server=argv)
+    assert "get-sum" in page.stdout
+
+
+def test_the_command_calls_it(argv: list[str]) -> None:
+    """The words of the command line become numbers because the tool's schema says so."""
+    total = mcp_trio("call", "get-sum", "a=1", "b=2.5", server=argv)
+    assert (total.returncode, total.stdout) == (0, "The sum of 1 and 2.5 is 3.5.\n"), total.stderr
+    weather = mcp_trio("call", "--json", "get-structured-content", '{"location": "Chicago"}', server=argv)
+    assert json.loads(weather.stdout)["structuredContent"]["temperature"] == 36
+    slow = mcp_trio("call", "trigger-long-running-operation", "duration=0.1", "steps=2", server=argv)
+    assert slow.stdout.startswith("Long running operation completed")
+    assert "2 of 2" in slow.stderr
+
+
+def test_the_command_says_what_is_wrong(argv: list[str]) -> None:
+    failed = mcp_trio("call", "get-structured-content", '{"location": "Rome"}', server=argv)
+    assert failed.returncode == 1
+    unfit = mcp_trio("call", "get-sum", "a=1", "b=x", server=argv)
+    assert unfit.returncode == 2
+    assert "b must be number" in unfit.stderr
+    unknown = mcp_trio("inspect", "--revision", E, server=argv)
+    assert unknown.returncode == 3
+    assert f"does not speak {E}" in unknown.stderr

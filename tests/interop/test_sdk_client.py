@@ -1,0 +1,215 @@
+"""The official Python client (`mcp` 2.3) drives our server over stdio, in every mode it has.
+
+It runs in this process, on trio by way of anyio; our server is the child. The client cannot be told which of the older
+revisions to ask for, but it takes what the server offers instead: so a server that speaks one revision only decides.
+
+The client checks each result against the official schema of the revision, which makes these tests more than what they say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from base64 import b64decode
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import trio
+from mcp import Client, MCPError, StdioServerParameters
+from mcp_types import BlobResourceContents, ImageContent, TextContent, TextResourceContents
+
+from mcp_core import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+SERVER = Path(__file__).with_name("trio_server.py")
+
+
+class Way(NamedTuple):
+    """How the client opens, which revisions the server is restricted to, and what both then speak."""
+
+    mode: str
+    served: tuple[str, ...]
+    spoken: str
+
+    def __str__(self) -> str:
+        return f"{self.mode}-to-{self.spoken}"
+
+
+E, D, C, B, A = ALL
+WAYS = [
+    Way("auto", (), E),
+    Way("2026-07-28", (), E),
+    Way("legacy", (), D),
+    *(Way("legacy", (version,), version) for version in (C, B, A)),
+    *(Way("auto", (version,), version) for version in (D, A)),
+]
+every_way = pytest.mark.parametrize("way", WAYS, ids=str)
+
+
+@asynccontextmanager
+async def opened(way: Way) -> AsyncIterator[Client]:
+    # The client gives a child little of its own environment; the tree under test has to be added.
+    environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+    words = [str(SERVER), *way.served]
+    target = StdioServerParameters(command=sys.executable, args=words, env=environment)
+    with trio.fail_after(20):
+        async with Client(target, mode=way.mode) as client:
+            assert client.protocol_version == way.spoken
+            yield client
+
+
+async def error_of(call: Awaitable[object]) -> tuple[int, object]:
+    with pytest.raises(MCPError) as caught:
+        await call
+    return caught.value.code, caught.value.data
+
+
+def known_since(version: str, way: Way) -> bool:
+    return ALL.index(way.spoken) <= ALL.index(version)
+
+
+@pytest.mark.requirement("LIFE-3", "LIFE-4", "META-10", "PRM-1", "RES-1", "TOOL-1")
+@every_way
+async def test_it_learns_who_we_are(way: Way) -> None:
+    async with opened(way) as client:
+        if way.mode == E:  # it opens without asking anything
+            return
+        assert client.server_info is not None
+        assert (client.server_info.name, client.server_info.version) == ("everything", "1.2.3")
+        assert client.server_info.title == ("One of everything" if known_since(C, way) else None)
+        assert client.instructions == "Call anything."
+        offered = client.server_capabilities
+        assert None not in (offered.tools, offered.resources, offered.prompts)
+        assert offered.completions is None
+
+
+@every_way
+async def test_it_lists_and_reads(way: Way) -> None:
+    async with opened(way) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == ["echo", "weather", "picture", "count", "wait", "cancelled", "fail"]
+        assert tools["echo"].input_schema["properties"] == {
+            "text": {"type": "string", "description": "any text."}
+        }
+        assert (tools["weather"].output_schema is not None) is known_since(C, way)
+
+        assert [str(found.uri) for found in (await client.list_resources()).resources] == [
+            "memo://today",
+            "memo://logo",
+        ]
+        [template] = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "memo://{day}/notes"
+        for uri, text in ("memo://today", "Buy milk."), ("memo://may-1/notes", "Notes of may-1."):
+            [contents] = (await client.read_resource(uri)).contents
+            assert isinstance(contents, TextResourceContents)
+            assert (contents.text, contents.mime_type, contents.uri) == (text, "text/plain", uri)
+        [contents] = (await client.read_resource("memo://logo")).contents
+        assert isinstance(contents, BlobResourceContents)
+        assert b64decode(contents.blob).startswith(b"\x89PNG")
+
+        [prompt] = (await client.list_prompts()).prompts
+        assert prompt.arguments is not None
+        assert [(argument.name, argument.required) for argument in prompt.arguments] == [
+            ("code", True),
+            ("tone", False),
+        ]
+        asked = await client.get_prompt("review", {"code": "x = 1"})
+        assert [message.role for message in asked.messages] == ["user", "assistant"]
+        assert asked.messages[0].content == TextContent(text="Review this, be kind: x = 1", type="text")
+
+
+@every_way
+async def test_it_calls(way: Way) -> None:
+    async with opened(way) as client:
+        echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
+        assert echoed.content == [TextContent(text="naïve ☃ \U0001f600", type="text")]
+        assert not echoed.is_error
+
+        rome = await client.call_tool("weather", {"city": "Rome"})
+        data = {"city": "Rome", "celsius": 21.5}
+        assert rome.structured_content == (data if known_since(C, way) else None)
+        assert rome.content == [TextContent(text='{"city":"Rome","celsius":21.5}', type="text")]
+
+        [picture] = (await client.call_tool("picture")).content
+        assert isinstance(picture, ImageContent)
+        assert picture.mime_type == "image/png"
+        assert b64decode(picture.data).startswith(b"\x89PNG")
+
+        failed = await client.call_tool("fail", {"how": "reason"})
+        assert failed.is_error
+        assert failed.content == [TextContent(text="the disk is full", type="text")]
+        crashed = await client.call_tool("fail", {"how": "accident"})
+        assert crashed.is_error
+        assert "secret" not in str(crashed.content)
+
+
+@pytest.mark.requirement("DEC-7", "PRM-4", "RES-7", "RES-8", "TOOL-16", "TOOL-17")
+@every_way
+async def test_its_mistakes_are_answered_in_the_words_of_its_revision(way: Way) -> None:
+    invalid, not_found = -32602, -32602 if way.spoken == E else -32002
+    async with opened(way) as client:
+        assert await error_of(client.call_tool("nothing")) == (invalid, None)
+        assert await error_of(client.get_prompt("nothing")) == (invalid, None)
+        assert await error_of(client.get_prompt("review", {})) == (invalid, None)
+        missing = "memo://nothing"
+        assert await error_of(client.read_resource(missing)) == (not_found, {"uri": missing})
+        if known_since(C, way):
+            assert (await client.call_tool("echo", {"txt": "typo"})).is_error
+        else:
+            assert await error_of(client.call_tool("echo", {"txt": "typo"})) == (invalid, None)
+        assert not (await client.call_tool("echo", {"text": "still there"})).is_error
+
+
+@pytest.mark.requirement("PROG-1")
+@every_way
+async def test_it_gets_progress(way: Way) -> None:
+    async with opened(way) as client:
+        told: list[tuple[float, float | None, str | None]] = []
+        complete = trio.Event()
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            # It runs each call of this in a task of its own: they come in any order, even after the result.
+            told.append((progress, total, message))
+            if len(told) == 3:
+                complete.set()
+
+        counted = await client.call_tool("count", {"to": 3}, progress_callback=hear)
+        assert counted.content == [TextContent(text="3", type="text")]
+        await complete.wait()
+        text = [f"step {step}" if known_since(B, way) else None for step in (1, 2, 3)]
+        assert sorted(told) == [(1, 3, text[0]), (2, 3, text[1]), (3, 3, text[2])]
+
+
+@pytest.mark.requirement("CXL-6")
+@every_way
+async def test_it_cancels(way: Way) -> None:
+    async with opened(way) as client:
+        with trio.CancelScope() as scope:
+
+            async def hear(progress: float, total: float | None, message: str | None) -> None:
+                scope.cancel()
+
+            await client.call_tool("wait", progress_callback=hear)
+        assert scope.cancelled_caught
+        # It comes back when the handler has seen it.
+        assert (await client.call_tool("cancelled")).content == [TextContent(text="yes", type="text")]
+
+
+async def test_it_pings_before_the_last_revision() -> None:
+    async with opened(Way("legacy", (), D)) as client:
+        await client.session.send_ping()
+
+
+async def test_many_calls_cross_on_the_wire() -> None:
+    async with opened(Way("auto", (), E)) as client, trio.open_nursery() as nursery:
+
+        async def call(number: int) -> None:
+            result = await client.call_tool("echo", {"text": str(number)})
+            assert result.content == [TextContent(text=str(number), type="text")]
+
+        for number in range(100):
+            nursery.start_soon(call, number)

@@ -1,0 +1,139 @@
+"""Our client drives a server written with the official Python SDK (`mcp` 2.3), over stdio, in every revision.
+
+The server is a child on asyncio. What it says on stderr is dropped: it prints a traceback for each error that is asked for
+here.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from mcp_core import ALL
+from mcp_core.types import (
+    ImageContent,
+    PromptArgument,
+    PromptMessage,
+    ResourceContents,
+    TextContent,
+)
+from mcp_trio import LocalProtocolError, PeerError, ToolError, connect_stdio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_trio import Client
+
+SERVER = Path(__file__).with_name("sdk_server.py")
+E, D, C, B, A = ALL
+# What the client is told to speak, and what that must lead to. With more than one it has to find out.
+WAYS = [(ALL, E), ((D, C, B, A), D), ((E,), E), ((C,), C), ((B,), B), ((A,), A)]
+every_way = pytest.mark.parametrize(
+    ("versions", "spoken"), WAYS, ids=[f"{len(versions)}-to-{spoken}" for versions, spoken in WAYS]
+)
+
+
+@asynccontextmanager
+async def opened(versions: tuple[str, ...], spoken: str) -> AsyncIterator[Client]:
+    with trio.fail_after(20):
+        async with connect_stdio([sys.executable, SERVER], versions=versions, stderr="discard") as client:
+            assert client.peer.dialect.version == spoken
+            yield client
+
+
+@every_way
+async def test_what_it_offers(versions: tuple[str, ...], spoken: str) -> None:
+    async with opened(versions, spoken) as client:
+        peer = client.peer
+        assert peer.info is not None
+        assert (peer.info.name, peer.info.version) == ("everything", "1.2.3")
+        assert peer.instructions == "Call anything."
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        assert {"echo", "weather", "picture", "count", "wait", "cancelled", "fail"} < tools.keys()
+        assert tools["echo"].input_schema["required"] == ["text"]
+        assert tools["echo"].description == "Give the text back."
+
+        assert [found.uri for found in await client.list_resources()] == ["memo://today", "memo://logo"]
+        [template] = await client.list_resource_templates()
+        assert (template.uri_template, template.mime_type) == ("memo://{day}/notes", "text/plain")
+        for uri, text in ("memo://today", "Buy milk."), ("memo://may-1/notes", "Notes of may-1."):
+            [contents] = (await client.read_resource(uri)).contents
+            assert contents == ResourceContents(uri=uri, mime_type="text/plain", text=text)
+        [contents] = (await client.read_resource("memo://logo")).contents
+        assert contents.blob is not None
+        assert b64decode(contents.blob).startswith(b"\x89PNG")
+
+        [prompt] = await client.list_prompts()
+        assert prompt.arguments == [
+            PromptArgument(name="code", required=True),
+            PromptArgument(name="tone", required=False),
+        ]
+        asked = await client.get_prompt("review", {"code": "x = 1", "tone": "frank"})
+        assert asked.messages == [
+            PromptMessage(role="user", content=TextContent("Review this, be frank: x = 1")),
+            PromptMessage(role="assistant", content=TextContent("Gladly.")),
+        ]
+        await client.ping()
+
+
+@every_way
+async def test_calls(versions: tuple[str, ...], spoken: str) -> None:
+    async with opened(versions, spoken) as client:
+        echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
+        assert echoed.content == [TextContent("naïve ☃ \U0001f600")]
+        assert not echoed.is_error
+        rome = await client.call_tool("weather", {"city": "Rome"})
+        assert rome.structured_content == {"city": "Rome", "celsius": 21.5}
+        [picture] = (await client.call_tool("picture")).content
+        assert isinstance(picture, ImageContent)
+        assert picture.mime_type == "image/png"
+        assert b64decode(picture.data).startswith(b"\x89PNG")
+
+        failed = await client.call_tool("fail")
+        assert failed.is_error
+        with pytest.raises(ToolError, match="the disk is full"):
+            failed.raise_for_error()
+        with pytest.raises(PeerError, match="not today") as refused:
+            await client.call_tool("refuse")
+        assert (refused.value.code, refused.value.data) == (4001, {"tomorrow": True})
+        with pytest.raises(PeerError) as missing:
+            await client.read_resource("memo://nothing")
+        assert missing.value.code == -32602
+        with pytest.raises(PeerError) as unknown:
+            await client.request("acme/nothing")
+        assert unknown.value.code == -32601
+        with pytest.raises(LocalProtocolError):
+            await client.request("roots/list")
+
+        told: list[tuple[float, float | None, str | None]] = []
+        counted = await client.call_tool("count", {"to": 3}, progress=lambda *step: told.append(step))
+        assert counted.content == [TextContent("3")]
+        assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+@pytest.mark.requirement("CXL-13")
+@every_way
+async def test_a_call_that_is_left_is_cancelled_over_there(versions: tuple[str, ...], spoken: str) -> None:
+    async with opened(versions, spoken) as client:
+        with trio.CancelScope() as scope:
+            await client.call_tool("wait", progress=lambda *_: scope.cancel())
+        assert scope.cancelled_caught
+        # It comes back when the handler has seen it.
+        assert (await client.call_tool("cancelled")).content == [TextContent("yes")]
+
+
+async def test_many_calls_cross_on_the_wire() -> None:
+    async with opened(ALL, E) as client, trio.open_nursery() as nursery:
+
+        async def call(number: int) -> None:
+            result = await client.call_tool("echo", {"text": str(number)})
+            assert result.content == [TextContent(str(number))]
+
+        for number in range(100):
+            nursery.start_soon(call, number)
