@@ -154,8 +154,13 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
             fit = self._work_out(type(value))
         if fit is None:
             return value
-        changes = {name: default for name, default in fit.gone if getattr(value, name) is not default}
-        changes |= {name: wanted for name, wanted in fit.filled if getattr(value, name) is None}
+        changes: dict[str, Any] = {}
+        for name, default in fit.gone:
+            if getattr(value, name) is not default:
+                changes[name] = default  # noqa: PERF403 - this is run for each message, and mostly finds nothing
+        for name, wanted in fit.filled:
+            if getattr(value, name) is None:
+                changes[name] = wanted  # noqa: PERF403
         for name in fit.deeper:
             old = getattr(value, name)
             new = self.fit(old)

@@ -101,8 +101,8 @@ _decode_envelope = msgspec.json.Decoder(Envelope).decode
 _members_of = reader(dict[str, Raw])
 _items_of = reader(list[Raw])
 _id_of = reader(int | str)  # type: ignore[arg-type]
-# The bytes of a request without white space, less what differs from one to the next.
-_SHORTEST: Final = len(b'{"jsonrpc":"2.0","id":,"method":"","params":}')
+# The bytes of the shortest request in which a member stands twice, less its method and params.
+_SHORTEST_WITH_A_DUPLICATE: Final = len(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"","params":}')
 # The quotes of `"jsonrpc":"2.0"` and of an id of this type with its key.
 _QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 
@@ -136,7 +136,7 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
         if (
             payload is not UNSET
             and type(id) is int
-            and len(data) == (_SHORTEST + len(str(id)) + len(method) + len(bytes(payload)))
+            and len(data) - len(method) - len(bytes(payload)) < _SHORTEST_WITH_A_DUPLICATE
         ):
             return envelope  # there is no room for anything else
         quotes = _QUOTES[type(id)] + 4
