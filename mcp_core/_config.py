@@ -12,6 +12,7 @@ It does not know any peer.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["CLIENT_LIMITS", "Config", "Limits", "Terms"]
+
+
+# The grammar of keys of `_meta`, with the prefix that extensions must have (2026-07-28, basic/index).
+_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -126,7 +132,7 @@ class Config:
     `terms[role][dialect]` is what this configuration means for that role in that revision.
 
     Raises:
-        ValueError: a version is unknown, or a custom method has the name of one that MCP defines.
+        ValueError: an extension's identifier is none, a version is unknown, or a custom method has the name of one that MCP defines.
     """
 
     __slots__ = (
@@ -167,6 +173,11 @@ class Config:
         if limits is None:
             limits = CLIENT_LIMITS if isinstance(capabilities, t.ClientCapabilities) else Limits()
         self.limits = limits
+        for identifier in capabilities.extensions or ():
+            if not _EXTENSION.fullmatch(identifier):
+                raise ValueError(
+                    f"{identifier!r} is no identifier of an extension; they are like 'com.example/name'"
+                )
         self.methods = {row.name: row for row in methods}
         for name in self.methods:
             if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):

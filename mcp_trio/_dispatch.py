@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from mcp_core import ConnectionClosed, MessageRejected
+from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
 from mcp_core.registry import Service
 
 from ._context import ThreadContext, TrioContext
@@ -65,6 +65,8 @@ class Dispatch:
             scope = trio.CancelScope()
             job.stop = scope.cancel
             self._nursery.start_soon(self._run, job, scope)
+        elif isinstance(event, RequestCancelled):
+            _log.debug("request %r cancelled: %s", event.id, event.reason)
         elif isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
         elif isinstance(event, ConnectionClosed):

@@ -32,6 +32,8 @@ from ._schema import schema_of
 
 __all__ = ["ArgumentReader", "Misfit", "NotAnObject", "TextReader", "check_type", "read_back", "read_object"]
 
+# What reading JSON can raise: the four of msgspec, and TypeError for a member of a set that Python cannot put into one.
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 _IMMUTABLE: Final = (type(None), bool, int, float, str, bytes, tuple, frozenset)
 
 
@@ -85,13 +87,13 @@ class ArgumentReader:
             arguments = b"{}"
         try:
             return asdict(self._decode(arguments))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        except _UNREADABLE as exc:
             return self._read_again(arguments, exc)
 
     def _read_again(self, arguments: Raw | bytes, first: Exception) -> dict[str, Any]:
         try:
             values = _decode_whole_numbers(arguments)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except _UNREADABLE:
             raise Misfit(_explain(first, self._names)) from None
         if values is None:
             values = {}
@@ -99,7 +101,7 @@ class ArgumentReader:
             raise NotAnObject
         try:
             return asdict(msgspec.convert(values, self._struct, str_keys=True))
-        except (msgspec.MsgspecError, RecursionError) as exc:
+        except _UNREADABLE as exc:
             raise Misfit(_explain(exc, self._names)) from None
 
 
@@ -231,7 +233,7 @@ class TextReader:
             if text or field.required or field.is_text:
                 try:
                     values[field.name] = field.read(text)
-                except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
+                except _UNREADABLE as exc:
                     reason = str(exc)
                     raise Misfit(
                         f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
@@ -259,7 +261,7 @@ def _text_reader(parameter: Parameter, label: str) -> Callable[[Any], Any]:
                 raise
             try:
                 return decode(text)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            except _UNREADABLE:
                 pass
             raise
 
@@ -293,7 +295,7 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
         return {}
     try:
         values = _decode_any(arguments)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+    except _UNREADABLE as exc:
         raise Misfit(_explain(exc, [])) from None
     if values is None:
         return {}
@@ -310,5 +312,5 @@ def read_back(data: bytes, decode: Callable[[bytes], Any]) -> Any:
     """
     try:
         return decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+    except _UNREADABLE as exc:
         raise Misfit(str(exc)) from None

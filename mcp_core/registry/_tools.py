@@ -47,7 +47,8 @@ class ToolOptions(TypedDict, total=False):
         annotations: hints for clients.
         icons: pictures with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
-        input_schema: replaces the schema from the signature, sent as it is; the function then takes one dict.
+        input_schema: replaces the schema from the signature, sent as it is; the function then takes one dict. JSON Schema
+            2020-12 unless its `$schema` names another dialect: 2019-09, draft-07, -06, -04 and -03 are known too.
         output_schema: replaces the schema from the return annotation, sent as it is.
         thread: run a plain `def` in a worker thread, because it blocks.
     """

@@ -48,6 +48,11 @@ class Tool(Listed, kw_only=True):
     annotations: ToolAnnotations | None = None
     execution: ToolExecution | None = None
 
+    @property
+    def display_name(self) -> str:
+        """What to call it before people (schema, BaseMetadata): the title, or that of its annotations, or the name."""
+        return self.title or (self.annotations and self.annotations.title) or self.name
+
 
 class ListToolsResult(CacheableResult, kw_only=True):
     """One page of tools. `next_cursor` is there if more follow."""

@@ -200,6 +200,7 @@ REFUSED: list[Any] = [
     ),
     pytest.param("odd", MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "that a server of revision 2026-07-28 knows", E, id="unknown, stateless"),
     pytest.param("ping", MODERN, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "ping", E, id="ping, stateless"),
+    pytest.param("resources/subscribe", {"uri": "a:b"} | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "", E, id="subscribe, stateless", marks=pytest.mark.requirement("RES-6")),
     pytest.param("logging/setLevel", {"level": "error"} | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "", E, id="setLevel, stateless"),
     pytest.param("server/discover", None, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "server/discover", D, id="discover in a session"),
     pytest.param("subscriptions/listen", {"notifications": {}}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "", D, id="listen in a session"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Struct
 
@@ -170,3 +171,41 @@ def test_what_we_declare(path: tuple[str, ...], declared: bool) -> None:
 def test_times() -> None:
     config = Config(CLIENT_INFO, CLIENT_OFFERS)
     assert (config.probe_timeout, config.initialize_timeout) == (5.0, None)
+
+
+@pytest.mark.requirement("VER-12")
+@pytest.mark.parametrize(
+    ("identifier", "legal"),
+    [
+        ("com.example/thing", True),
+        ("io.modelcontextprotocol/tasks", True),
+        ("com.example/a.b_c-d", True),
+        ("thing", False),
+        ("com.example/", False),
+        ("/thing", False),
+        ("com..example/thing", False),
+        ("1com/thing", False),
+        ("com.example/-thing", False),
+        ("", False),
+    ],
+)
+def test_the_identifier_of_an_extension(identifier: str, legal: bool) -> None:
+    capabilities = t.ServerCapabilities(extensions={identifier: {}})
+    if legal:
+        assert server_config(capabilities=capabilities).declares(("extensions", identifier))
+    else:
+        with pytest.raises(ValueError, match="no identifier of an extension"):
+            server_config(capabilities=capabilities)
+
+
+@pytest.mark.requirement("META-3")
+def test_our_own_keys_of_meta_are_those_of_the_specification() -> None:
+    defined = {
+        f"io.modelcontextprotocol/{name}"
+        for name in ("protocolVersion", "clientCapabilities", "clientInfo", "serverInfo")
+    }
+    for dialect in DIALECTS.values():
+        server = server_config().terms[SERVER][dialect]
+        client = client_config().terms[CLIENT][dialect]
+        keys = {*server.result_meta, *msgspec.json.decode(b"{" + client.request_meta + b"}")}
+        assert keys == (set() if dialect.stateful else defined)

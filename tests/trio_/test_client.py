@@ -342,6 +342,7 @@ async def test_leaving_the_scope_of_a_call_cancels_it(version: str, nursery: tri
         assert told["method"] == "notifications/cancelled"
         assert told["params"]["requestId"] == asked["id"]
         assert caller.scope.cancelled_caught
+        assert "0 calls" in repr(client)
         await wire.tell(result(asked["id"], {"content": []}))  # the two have crossed
         assert await wire.hears_nothing()
 
@@ -492,8 +493,10 @@ async def test_a_callback_that_fails_fails_its_own_call_and_cancels_it(
     raised: type[BaseException], nursery: trio.Nursery
 ) -> None:
     caught: list[BaseException] = []
+    heard: list[object] = []
 
-    def fail(*_: object) -> None:
+    def fail(*told: object) -> None:
+        heard.append(told)
         raise raised("in the callback")
 
     async def call(client: Client) -> None:
@@ -514,6 +517,7 @@ async def test_a_callback_that_fails_fails_its_own_call_and_cancels_it(
         assert told["params"]["requestId"] == asked["id"]
         [error] = caught
         assert type(error) is raised
+        assert heard == [(1, None, None)]
         await wire.tell(result(also_asked["id"], {"content": []}))
         await other.ended.wait()
         assert other.error is None

@@ -485,3 +485,14 @@ async def test_what_it_shows(nursery: trio.Nursery) -> None:
     dispatch = Dispatch(server, nursery)
     dispatch.serve(Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.take))
     assert repr(dispatch) == f"<Dispatch of <Service of {server!r}, 0 jobs>>"
+
+
+@pytest.mark.requirement("CXL-12")
+async def test_the_reason_of_a_cancellation_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="mcp_trio")
+    server = Server("handlers")
+    server.add_tool(trio.sleep_forever, name="wait", description="Wait.")
+    async with served(server) as wire:
+        await wire.tell(wire.calling(7, "wait"), cancelled(7, reason="no longer wanted"))
+        assert await wire.is_alive()
+    assert "request 7 cancelled: no longer wanted" in caplog.messages

@@ -7,6 +7,7 @@ at each step what it is told to.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -596,6 +597,62 @@ async def test_both_of_ours(tmp_path: Path) -> None:
         assert heard == [1, 2, 3]
         await until(lambda: mark.read_text() == "finally")
         await client.ping()
+
+
+CLIENT = """
+import sys
+import trio
+import mcp_trio
+
+async def main():
+    async with mcp_trio.connect_stdio(sys.argv[1:], stderr="discard") as client:
+        result = await client.call_tool("steps", progress=lambda *_: None)
+        print(result.content[0].text, flush=True)
+        await client.call_tool("never", timeout=None)
+
+try:
+    trio.run(main)
+except BaseException as exc:
+    print(repr(exc), flush=True)
+"""
+
+
+async def test_ctrl_c_in_a_client_is_a_plain_keyboard_interrupt_and_leaves_no_child() -> None:
+    # In one process group, as at a terminal: but only the client gets the signal, for the child has a session of its own.
+    command, pipe = [sys.executable, "-c", CLIENT, *played()], -1
+    process = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, start_new_session=True)
+    assert process.stdio is not None
+    try:
+        async with process.stdio:
+            wire = Wire(process.stdio)
+            pid = int(await wire.hear_line())
+            assert alive(pid)
+            os.killpg(process.pid, signal.SIGINT)
+            assert await wire.hear_line() == b"KeyboardInterrupt()"
+    finally:
+        with trio.move_on_after(PATIENCE, shield=True):
+            assert await process.wait() == 0
+    assert not alive(pid)
+
+
+@pytest.mark.requirement("STDIO-1", "STDIO-3", "STDIO-5", "STDIO-9")
+@pytest.mark.parametrize("version", [D, E])
+async def test_a_server_reads_nothing_but_messages(version: str, tmp_path: Path) -> None:
+    record = tmp_path / "stdin"
+    command = ["sh", "-c", 'tee "$0" | "$@"', str(record), *played("", version)]
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio(command, versions=[version], stderr="discard", grace=QUICK) as client:
+            print("for nobody but the tester", flush=True)
+            await client.call_tool("steps", {"text": "a\nb\r\u2028"}, progress=lambda *_: None)
+            with trio.move_on_after(0.01):
+                await client.call_tool("never")
+    messages = [json.loads(line) for line in record.read_bytes().decode().split("\n")[:-1]]
+    assert {message["jsonrpc"] for message in messages} == {"2.0"}
+    assert [message["method"] for message in messages[-3:]] == [
+        "tools/call",
+        "tools/call",
+        "notifications/cancelled",
+    ]
 
 
 async def test_connecting_can_be_cancelled_at_any_moment() -> None:

@@ -124,7 +124,7 @@ DATA: list[tuple[Any, Any, str, Any, Any]] = [
 ]
 
 
-@pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10", "TOOL-12", "TOOL-13")
+@pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10", "TOOL-12", "TOOL-13", "DEC-8")
 @pytest.mark.parametrize(("returns", "value", "text", "older", "newest"), DATA)
 def test_values(returns: Any, value: Any, text: str, older: Any, newest: Any) -> None:
     promise = output(returns)

@@ -116,6 +116,7 @@ ACCEPTED: list[tuple[Any, str, Any]] = [
 ]
 
 
+@pytest.mark.requirement("DEC-4")
 @pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
 def test_what_is_accepted(annotation: Any, value: str, expected: Any) -> None:
     found = read(annotation, value)

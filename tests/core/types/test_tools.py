@@ -81,3 +81,14 @@ def test_is_error(members: str, error: bool) -> None:
 @pytest.mark.requirement("TOOL-13")
 def test_content_is_required() -> None:
     assert "content" in refused('{"structuredContent":{}}', t.CallToolResult)
+
+
+@pytest.mark.requirement("TOOL-22")
+@pytest.mark.parametrize(
+    ("title", "annotated", "shown"),
+    [("T", "A", "T"), (None, "A", "A"), (None, None, "name"), ("T", None, "T")],
+)
+def test_display_name(title: str | None, annotated: str | None, shown: str) -> None:
+    annotations = t.ToolAnnotations(title=annotated) if annotated else None
+    assert t.Tool(name="name", input_schema={}, title=title, annotations=annotations).display_name == shown
+    assert t.Tool(name="name", input_schema={}, annotations=t.ToolAnnotations()).display_name == "name"
