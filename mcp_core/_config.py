@@ -49,7 +49,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     in_flight: int = 256
     # Requests that have been read and wait for a handler. Behind them reading stops, so a second lane of equal length.
     waiting: int = 256
-    # Bytes that wait for a peer who does not read. Above it a server reads no further requests from that peer.
+    # Bytes of answers that wait for a peer who does not read. Above it a server reads no further requests from that peer,
+    # and a client gives the server up.
     queued: int = 1024 * 1024
     # How long reading may stand still because of `waiting` before the requests behind it are refused as busy. A
     # cancellation that would free a place may be among them.

@@ -15,7 +15,7 @@ It does not know transports, time or tasks, nor which of its two roles is the in
 from __future__ import annotations
 
 from collections import deque
-from math import inf
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -137,8 +137,7 @@ class Connection:
         self._events: deque[Event] = deque()
         self._rows = config.rows(role)
         self._limits = config.limits
-        # A client reads on: two sides that both stopped would wait for each other for ever.
-        self._most_queued = config.limits.queued if role is _SERVER else inf
+        self._most_queued = config.limits.queued
         self._requests = Requests(config.limits)
         self._calls: dict[RequestId, Call] = {}
         self._next_id = 1
@@ -277,7 +276,13 @@ class Connection:
         self, id: RequestId, progress: float, total: float | None = None, message: str | None = None
     ) -> bool:
         """Tell how far the peer's request `id` has come. False, and nothing is sent, if the peer did not ask for it, the
-        request is over, or `progress` has not grown since it was last told (the specification wants it to grow)."""
+        request is over, or `progress` has not grown since it was last told (the specification wants it to grow).
+
+        Raises:
+            LocalProtocolError: a number is infinite or none, which JSON cannot say.
+        """
+        if not isfinite(progress) or not isfinite(total or 0.0):
+            raise LocalProtocolError("progress and total are finite numbers")
         request = self._requests.table.get(id)
         if request is None or request.progress_token is None or after(request.life, Act.NOTE) is None:
             return False
@@ -368,8 +373,13 @@ class Connection:
                     return waiting
                 if self.role is _SERVER and requests.must_pause(self._now, calling=bool(self._calls)):
                     return PAUSED
-            if self._out.queued > self._most_queued:
-                return PAUSED
+            if self._out.answers > self._most_queued:
+                if self.role is _SERVER:
+                    return PAUSED
+                # A client reads on, for two sides that both stopped would wait for each other for ever - but not endlessly.
+                self._out.take()
+                self._end(RemoteProtocolError("the server asks more and more and does not read the answers"))
+                continue
             line = self._lines.next_line()
             if line is None:
                 if not self._eof or requests.lane or self.state in _OVER:
@@ -466,7 +476,12 @@ class Connection:
         own = _NOTED.get(method)
         if own is not None:
             own(self, told)
-        elif self.peer is not None and method in self.config.terms[self.role][self.peer.dialect].receives:
+        elif self.peer is None:
+            if (
+                row.step is Step.PING
+            ):  # the one kind that may come before the opening is complete: a server's log
+                self._events.append(NotificationReceived(row, told, None, related))
+        elif method in self.config.terms[self.role][self.peer.dialect].receives:
             self._events.append(NotificationReceived(row, told, self.peer, related))
 
     def _response(self, envelope: Envelope) -> None:
@@ -609,10 +624,10 @@ class Connection:
 
     def _answer(self, id: RequestId, data: bytes) -> None:
         """Send the answer to a request of the peer, and forget the request."""
-        del self._requests.table[id]
         if self._calls:
             self._cancel_nested(id)
-        self._out.put(Outgoing(data, _ANSWER, id))
+        self._out.put(Outgoing(data, _ANSWER, id))  # raises if it is no JSON, and then there is still to be an answer
+        del self._requests.table[id]
 
     def _refuse(self, id: RequestId, refusal: Refusal) -> None:
         dialect = refusal.dialect or self._dialect or self.config.dialects[0]

@@ -210,8 +210,15 @@ def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -
 
 
 def one_line(data: bytes) -> bytes:
-    """The same JSON without white space between its tokens, so that it holds no newline."""
-    return msgspec.json.format(data, indent=-1)
+    """The same JSON without white space between its tokens, so that it holds no newline.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        return msgspec.json.format(data, indent=-1)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        raise ValueError(f"not JSON: {_reason(exc)}") from None
 
 
 def _is_longer(text: str, limit: int) -> bool:

@@ -48,19 +48,26 @@ class Outgoing(Struct, gc=False):
         return self.id if self.kind is Kind.ANSWER else self.related
 
 
-class Outbox:
-    """A queue of messages and its size in bytes."""
+_ANSWER = Kind.ANSWER  # looking up a member of an enum costs more than the check
 
-    __slots__ = ("_messages", "queued")
+
+class Outbox:
+    """A queue of messages and its size in bytes: all of it, and the part that the peer's own requests have caused."""
+
+    __slots__ = ("_messages", "answers", "queued")
 
     def __init__(self) -> None:
         self._messages: list[Outgoing] = []
+        self.answers = 0
         self.queued = 0
 
     def put(self, message: Outgoing) -> None:
         if b"\n" in message.data:  # only in JSON that someone else encoded
             message.data = one_line(message.data)
-        self.queued += len(message.data)
+        size = len(message.data)
+        self.queued += size
+        if message.kind is _ANSWER:
+            self.answers += size
         self._messages.append(message)
 
     def queued_for(self, id: RequestId) -> int:
@@ -70,7 +77,7 @@ class Outbox:
     def take(self) -> list[Outgoing]:
         """Everything, and forget it."""
         messages, self._messages = self._messages, []
-        self.queued = 0
+        self.answers = self.queued = 0
         return messages
 
     def take_lines(self) -> bytes:
@@ -80,7 +87,7 @@ class Outbox:
             return b""
         if len(messages) == 1:
             self._messages = []
-            self.queued = 0
+            self.answers = self.queued = 0
             return messages[0].data + b"\n"
         lines = [message.data for message in self.take()]
         lines.append(b"")

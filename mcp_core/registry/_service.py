@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError
+from mcp_core._errors import Fault, McpError, ToolError
 from mcp_core._events import RequestCancelled, RequestReceived
 from mcp_core.types import ErrorData
 
@@ -163,7 +163,7 @@ class Service:
         send = self._conn.send_error if isinstance(outcome, ErrorData) else self._conn.send_result
         try:
             send(request.id, outcome)
-        except (TypeError, ValueError, RecursionError, LocalProtocolError) as exc:  # it cannot be said
+        except Exception as exc:  # noqa: BLE001 - it cannot be said, and an author's objects may fail in any way
             self._conn.send_error(request.id, self._internal(request, exc))
 
     def failure(self, request: RequestReceived, invocation: Invocation, exc: BaseException) -> Any:

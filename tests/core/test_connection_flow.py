@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from mcp_core import (
     Connection,
+    ConnectionClosed,
     Limits,
+    LocalProtocolError,
+    NotificationReceived,
     ProgressReceived,
+    RemoteProtocolError,
     RequestCancelled,
     RequestReceived,
     ResultReceived,
@@ -34,6 +40,7 @@ from tests.core.helpers import (
     error,
     initialize,
     kinds,
+    modern,
     notification,
     only,
     opened,
@@ -249,7 +256,7 @@ def test_nobody_waits_while_we_wait_ourselves() -> None:
 
 def test_a_client_never_makes_its_server_wait() -> None:
     """If both sides stopped reading, neither would ever start again."""
-    talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=10)))
+    talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=1000)))
     events = talk.hears(*(request(i, "roots/list") for i in range(4)), ping())
     assert kinds(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
     assert not talk.paused()
@@ -378,3 +385,55 @@ def test_no_batches_elsewhere(version: str, batch: Any) -> None:
     talk = server(version)
     # On a connection that nothing is known of yet, all revisions may be the peer's.
     assert_error(talk.refusal(batch), -32600, ... if version == D else None, "not an array")
+
+
+def test_a_server_that_floods_and_does_not_read_is_given_up() -> None:
+    talk = Talk(Connection(CLIENT, client_config(D, limits=Limits(queued=1000))))
+    talk.conn.open(0.0)
+    talk.says()
+    talk.hears(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}},
+        }
+    )
+    call = talk.conn.send_request("ping", token="mine")
+    assert call
+    events = talk.hears(*(ping(i) for i in range(100)))
+    (end,) = [event for event in events if isinstance(event, ConnectionClosed)]
+    assert end.lost == ["mine"]
+    assert isinstance(end.error, RemoteProtocolError)
+    assert talk.conn.queued() < 2000
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_progress_is_a_number_that_json_has(number: float) -> None:
+    talk = server(D)
+    talk.hears(modern(1, "tools/call", {"name": "t"}, progressToken=5))
+    with pytest.raises(LocalProtocolError, match="finite"):
+        talk.conn.send_progress(1, number)
+    with pytest.raises(LocalProtocolError, match="finite"):
+        talk.conn.send_progress(1, 1, number)
+    assert talk.conn.send_progress(1, 1, 2)
+
+
+def test_a_raw_result_that_is_no_json_leaves_the_request_to_be_answered() -> None:
+    talk = server()
+    talk.hears(modern(1, "tools/call", {"name": "t"}))
+    with pytest.raises(ValueError, match="not JSON"):
+        talk.conn.send_result(1, Raw(b'{"a":\n}'))
+    assert talk.says() == []
+    assert talk.conn.send_error(1, t.ErrorData(code=1, message="m"))
+    (said,) = talk.says()
+    assert said["error"] == {"code": 1, "message": "m"}
+
+
+@pytest.mark.requirement("LIFE-9")
+def test_a_log_may_come_before_the_opening_is_complete() -> None:
+    talk = Talk(Connection(CLIENT, client_config(D)))
+    talk.conn.open(0.0)
+    (event,) = talk.hears(notification("notifications/message", {"level": "info", "data": "starting"}))
+    assert isinstance(event, NotificationReceived)
+    assert event.peer is None
+    assert talk.hears(notification("notifications/tools/list_changed")) == []
