@@ -1,7 +1,12 @@
-"""The asyncio drivers of mcp_core. They arrive in the next release; this package keeps their name until then.
+"""MCP servers and clients on asyncio: the core and the `Server` that mcp_trio runs, in few lines and without trio.
 
-What it will decide: nothing. It will read, feed the core, act on its events and write, as `mcp_trio` does,
-for programs whose event loop is asyncio. A server declared with `mcp_core.registry` will run on either.
-
-What it refuses to know: trio, and every rule of the protocol. If it ever needs one, the core lacks something.
+It decides nothing: it reads, feeds the core, acts on its events and writes. So it proves that the core is neutral; whatever
+goes beyond stdio and memory belongs to `mcp_trio`. If it ever needs a rule of the protocol, the core lacks something.
 """
+
+from __future__ import annotations
+
+from ._client import Client, connect
+from ._server import run, serve_stdio, serve_streams
+
+__all__ = ["Client", "connect", "run", "serve_stdio", "serve_streams"]

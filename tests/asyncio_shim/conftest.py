@@ -1,0 +1,21 @@
+"""A test of the shim must leave nothing behind: no complaint of asyncio's in the log, nothing that is collected with a warning."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _asyncio_has_nothing_to_complain_of(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    gc.freeze()  # what is there already is not of this test, and looking through it takes longer than the test
+    yield
+    gc.collect()  # tasks and transports complain when they are destroyed
+    gc.unfreeze()
+    complaints = [record.getMessage() for record in caplog.get_records("call") if record.name == "asyncio"]
+    assert complaints == []

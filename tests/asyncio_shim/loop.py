@@ -1,0 +1,112 @@
+"""Running a test in asyncio, and the other end of a conversation in lines of JSON.
+
+`run` is what `asyncio.run` is, and sees to it that nothing is left behind. `Wire` is somebody who talks to a server of ours
+over streams, sharing no code with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from mcp_asyncio_shim import serve_streams
+from tests.core.helpers import INITIALIZED, D, E, Message, initialize, line, modern, request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine
+
+    from mcp_core.registry import Server
+
+PATIENCE: Final = 20.0  # no test hangs for longer
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` and return what it gives; no task and no descriptor may outlive it."""
+    before = descriptors()
+    result = asyncio.run(_alone(main))
+    assert descriptors() == before
+    return result
+
+
+async def _alone(main: Coroutine[Any, Any, T]) -> T:
+    async with asyncio.timeout(PATIENCE):
+        result = await main
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    return result
+
+
+def descriptors() -> int:
+    """How many descriptors this process has open."""
+    return len(os.listdir("/dev/fd"))  # noqa: PTH208 - the names are all there is
+
+
+class Wire:
+    """Somebody who talks to a server of ours, in revision `version`."""
+
+    serving: asyncio.Task[None]  # what ends with the server
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, version: str = D) -> None:
+        self.reader, self.writer, self.version = reader, writer, version
+
+    def tell(self, *messages: Message | list[Any] | str | bytes) -> None:
+        """Send messages, one a line, in one write."""
+        self.writer.write(b"".join(map(line, messages)))
+
+    async def hear(self) -> Message:
+        """The next message."""
+        message: Message = json.loads(await self.reader.readuntil())
+        return message
+
+    async def hear_all(self) -> list[Message]:
+        """Every message until the end."""
+        return [json.loads(raw) for raw in (await self.reader.read()).splitlines()]
+
+    def calling(self, id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
+        """A tool call in this wire's revision; `meta` are members of its `_meta`."""
+        params = {"name": name} | ({} if arguments is None else {"arguments": arguments})
+        if self.version == E:
+            return modern(id, "tools/call", params, **meta)
+        return request(id, "tools/call", params | ({"_meta": meta} if meta else {}))
+
+    async def call(self, id: Any, name: str, arguments: Any = None) -> Message:
+        """Call a tool and hear the answer, which has to be the next message."""
+        self.tell(self.calling(id, name, arguments))
+        return await self.hear()
+
+    async def is_alive(self) -> bool:
+        """Whether the very next message is the answer to a question asked now."""
+        self.tell(modern("?", "server/discover") if self.version == E else request("?", "ping"))
+        return bool((await self.hear())["id"] == "?")
+
+
+def text_of(answer: Message) -> str:
+    """The text of a tool's result."""
+    text = answer["result"]["content"][0]["text"]
+    assert isinstance(text, str)
+    return text
+
+
+@asynccontextmanager
+async def served(server: Server, version: str = D, *, grace: float = 5.0) -> AsyncIterator[Wire]:
+    """A wire to `server`, its conversation opened. At the end the client hangs up, and the server has to end too."""
+    ours, theirs = socket.socketpair()
+    serving = asyncio.create_task(
+        serve_streams(server, *await asyncio.open_connection(sock=theirs), grace=grace)
+    )
+    wire = Wire(*await asyncio.open_connection(sock=ours), version)
+    wire.serving = serving
+    try:
+        if version != E:
+            wire.tell(initialize(version))
+            assert (await wire.hear())["result"]["protocolVersion"] == version
+            wire.tell(INITIALIZED)
+        yield wire
+    finally:
+        wire.writer.close()
+        await serving
+        await asyncio.gather(wire.writer.wait_closed(), return_exceptions=True)

@@ -1,0 +1,189 @@
+"""What the shim is there to prove: one core and one `Server` under two runtimes, in few lines, and without the other runtime."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.core.helpers import INITIALIZED, STATEFUL, VERSIONS, E, Message, initialize, line, modern, request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+SERVER = Path(__file__).with_name("everything.py")
+
+
+def lines_of_code(source: str) -> int:
+    """Lines that are neither blank nor comment nor docstring."""
+    kinds = (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    )
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in kinds:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                first = node.body[0]
+                if ast.get_docstring(node, clean=False) is not None and first.end_lineno is not None:
+                    lines.difference_update(range(first.lineno, first.end_lineno + 1))
+    return len(lines)
+
+
+def test_the_count_of_lines() -> None:
+    assert (
+        lines_of_code('"""Essay.\n\nLong.\n"""\n\n# why\nx = (\n    1\n)\n\n\ndef f():\n    """Doc."""\n')
+        == 4
+    )
+
+
+def test_the_shim_is_small() -> None:
+    sources = [path.read_text("utf-8") for path in (ROOT / "mcp_asyncio_shim").glob("*.py")]
+    assert sum(map(lines_of_code, sources)) <= 350, "policy has leaked out of the core, or into the shim"
+    assert sum(source.count("\n") for source in sources) <= 600, "essays and blank lines included"
+
+
+@pytest.mark.parametrize(
+    ("imported", "unknown"),
+    [("mcp_asyncio_shim", "trio"), ("mcp_asyncio_shim", "mcp_trio"), ("mcp_trio", "asyncio")],
+)
+def test_no_runtime_loads_the_other(imported: str, unknown: str) -> None:
+    program = f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\nimport {imported}\nprint(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-S", "-E", "-W", "error", "-c", program], text=True)
+    assert imported in loaded.split()
+    assert unknown not in loaded.split()
+
+
+# -- Transcripts -------------------------------------------------------------------------------------------------------------
+
+# Method and params; `_meta` is added as the revision wants it.
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("server/discover", {}),
+    ("ping", {}),
+    ("tools/list", {}),
+    ("tools/list", {"cursor": "x"}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("prompts/list", {}),
+    ("tools/call", {"name": "echo", "arguments": {"text": "naïve ☃ \U0001f600\u2028"}}),
+    ("tools/call", {"name": "echo", "arguments": {"text": 1}}),
+    ("tools/call", {"name": "echo", "arguments": {"text": "x", "more": 1}}),
+    ("tools/call", {"name": "weather", "arguments": {"city": "Rome"}}),
+    ("tools/call", {"name": "picture"}),
+    ("tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": "p"}}),
+    ("tools/call", {"name": "count", "arguments": {"to": 3}}),
+    ("tools/call", {"name": "block", "arguments": {"to": 3}, "_meta": {"progressToken": 7}}),
+    ("tools/call", {"name": "fail", "arguments": {"how": "reason"}}),
+    ("tools/call", {"name": "fail", "arguments": {"how": "error"}}),
+    ("tools/call", {"name": "fail", "arguments": {"how": "accident"}}),
+    ("tools/call", {"name": "meta", "_meta": {"com.example/word": "hello"}}),
+    ("tools/call", {"name": "nobody"}),
+    ("tools/call", {"arguments": {}}),
+    ("resources/read", {"uri": "memo://today"}),
+    ("resources/read", {"uri": "memo://logo"}),
+    ("resources/read", {"uri": "memo://may-1/notes"}),
+    ("resources/read", {"uri": "memo://../notes"}),
+    ("prompts/get", {"name": "review", "arguments": {"code": "x = 1"}}),
+    ("prompts/get", {"name": "review"}),
+    ("acme/reindex", {"shelf": "A"}),
+    ("acme/reindex", {"shelf": 1}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "review"}, "argument": {"name": "a", "value": ""}},
+    ),
+    ("nothing/known", {}),
+]
+# What is no request that could be answered by its id; what the server makes of it is seen before the next answer.
+OTHERS: list[Message | list[Any] | bytes] = [
+    b"no JSON",
+    b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    b'{"jsonrpc":"1.0","method":"ping"}',
+    b"\xff",
+    b"",
+    [request("in a batch", "ping"), {"jsonrpc": "2.0", "method": "notifications/unknown"}],
+    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "nobody's"}},
+    {"jsonrpc": "2.0", "id": 99, "result": {}},
+]
+
+
+def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
+    """What a client of that revision sends, line by line, each with the id whose answer it waits for."""
+    number = 0
+
+    def asked(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:
+        nonlocal number
+        number += 1
+        if version == E:
+            return line(modern(number, method, params, **params.get("_meta", {}))), number
+        return line(request(number, method, params)), number
+
+    if version in STATEFUL:
+        yield asked("tools/list", {})  # too early
+        yield line(initialize(version, id="open")), "open"
+        yield line(INITIALIZED), None
+    for row in REQUESTS:
+        yield asked(*row)
+    for other in OTHERS:
+        yield line(other), None
+        yield asked("tools/list", {})
+
+
+def transcript(runtime: str, version: str) -> tuple[bytes, str]:
+    """What the server says to the recorded stream, every byte of it, and what it says on stderr."""
+    process = subprocess.Popen(
+        [sys.executable, str(SERVER), runtime],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        said = b""
+        for raw, id in recorded(version):
+            process.stdin.write(raw)
+            process.stdin.flush()
+            while id is not None:
+                heard = process.stdout.readline()
+                assert heard, process.stderr.read()
+                said += heard
+                message = json.loads(heard)
+                if "method" not in message and message.get("id") == id:
+                    break
+        process.stdin.close()
+        said += process.stdout.read()
+        complaints = process.stderr.read().decode()
+    assert process.returncode == 0
+    return re.sub(rb"reference [0-9a-f]{8}", b"reference ?", said), complaints
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_runtimes_say_the_same_byte_by_byte(version: str) -> None:
+    trio, noise = transcript("trio", version)
+    asyncio, other_noise = transcript("asyncio", version)
+    assert asyncio == trio
+    answers = [json.loads(said) for said in trio.splitlines()]
+    assert sum("result" in answer for answer in answers) > 20
+    assert sum("error" in answer for answer in answers) > 5
+    assert sum(answer.get("method") == "notifications/progress" for answer in answers) == 6
+    assert noise.count("this must not reach") == other_noise.count("this must not reach") == 1
+    assert "a secret of the server" not in trio.decode()
+    assert "a secret of the server" in noise
+    assert "a secret of the server" in other_noise

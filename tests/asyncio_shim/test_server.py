@@ -1,0 +1,363 @@
+"""The server on asyncio: handlers in tasks and threads, however they end; and pressure, felt at the other end of a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core import Limits
+from mcp_core.registry import Context, Server
+from tests.asyncio_shim.loop import descriptors, run, served, text_of
+from tests.core.helpers import D, E, cancelled, line, ping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NEUTRAL = "The tool failed with an internal error"
+word: contextvars.ContextVar[str] = contextvars.ContextVar("word", default="nothing")
+
+
+class Handlers:
+    """A server whose handlers wait for the test, and a list of what they saw."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.server = Server("handlers", limits=Limits(**limits))
+        self.started, self.go = asyncio.Event(), asyncio.Event()
+        self.seen: list[str] = []
+
+        @self.server.tool
+        async def wait() -> str:
+            """Wait for the test."""
+            self.started.set()
+            try:
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.seen.append("cancelled")
+                raise
+            self.seen.append("went on")
+            return "gone on"
+
+        @self.server.tool
+        async def stubborn() -> str:
+            """Wait for the test, and take no for an answer."""
+            self.started.set()
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                await self.go.wait()
+            self.seen.append("went on")
+            return "gone on"
+
+        @self.server.tool
+        async def flood(number: int, context: Context) -> int:
+            """Tell of much progress; a kibibyte each."""
+            for step in range(number):
+                await context.progress(step, message="x" * 1000)
+                self.seen.append("told")
+            return number
+
+        @self.server.tool(thread=True)
+        def flood_from_a_thread(number: int, context: Context) -> int:
+            """Tell of much progress from a thread."""
+            for step in range(number):
+                context.progress_nowait(step, message="x" * 1000)
+                self.seen.append("told")
+            return number
+
+        @self.server.tool
+        async def say(text: str) -> str:
+            """Give the word that a handler before this one has set, and set another."""
+            before = word.get()
+            word.set(text)
+            return before
+
+        @self.server.tool
+        def say_at_once(text: str) -> str:
+            """Do the same, not in a task."""
+            before = word.get()
+            word.set(text)
+            return before
+
+    def fails(self, error: Callable[[], BaseException], *, thread: bool) -> None:
+        async def fail() -> str:
+            """Fail."""
+            raise error()
+
+        def fail_in_thread() -> str:
+            """Fail."""
+            raise error()
+
+        if thread:
+            self.server.add_tool(fail_in_thread, name="fail", thread=True)
+        else:
+            self.server.add_tool(fail, name="fail")
+
+
+@pytest.mark.parametrize("thread", [False, True], ids=["task", "thread"])
+@pytest.mark.parametrize(
+    "error",
+    [ZeroDivisionError, SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError, GeneratorExit],
+)
+def test_whatever_a_handler_raises_ends_its_call_only(error: type[BaseException], thread: bool) -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        handlers.fails(error, thread=thread)
+        async with served(handlers.server) as wire:
+            assert text_of(await wire.call(1, "fail")).startswith(NEUTRAL)
+            assert await wire.is_alive()
+
+    run(main())
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_cancelled_handler_is_stopped_and_not_answered(version: str) -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server, version) as wire:
+            wire.tell(wire.calling(1, "wait"))
+            await handlers.started.wait()
+            wire.tell(cancelled(1))
+            assert await wire.is_alive()
+            assert handlers.seen == ["cancelled"]
+
+    run(main())
+
+
+def test_a_handler_that_is_cancelled_before_its_first_step() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server) as wire:
+            wire.tell(wire.calling(1, "wait"), cancelled(1))
+            assert await wire.is_alive()
+            assert handlers.seen == []
+            wire.tell(wire.calling(1, "wait"))  # the id is free again
+            await handlers.started.wait()
+            handlers.go.set()
+            assert text_of(await wire.hear()) == "gone on"
+
+    run(main())
+
+
+def test_a_handler_that_ignores_its_cancellation_is_not_answered_either() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server) as wire:
+            wire.tell(wire.calling(1, "stubborn"))
+            await handlers.started.wait()
+            wire.tell(cancelled(1))
+            assert await wire.is_alive()
+            handlers.go.set()
+            assert await wire.is_alive()
+            assert handlers.seen == ["went on"]
+
+    run(main())
+
+
+def test_what_a_handler_sets_is_not_for_the_next_one() -> None:
+    async def main() -> None:
+        word.set("the server's")
+        async with served(Handlers().server) as wire:
+            for id, tool in enumerate(("say", "say_at_once", "say", "say_at_once", "say")):
+                assert text_of(await wire.call(id, tool, {"text": tool})) == "the server's"
+
+    run(main())
+
+
+def test_a_job_out_of_a_waiting_lane_gets_no_foreign_context() -> None:
+    async def main() -> None:
+        async with served(Handlers(in_flight=1).server) as wire:
+            for id in range(3):
+                wire.tell(wire.calling(id, "say", {"text": str(id)}))
+            assert [text_of(await wire.hear()) for _ in range(3)] == ["nothing"] * 3
+
+    run(main())
+
+
+# -- The end -----------------------------------------------------------------------------------------------------------------
+
+
+def test_after_the_end_of_the_input_handlers_still_answer() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server) as wire:
+            wire.tell(wire.calling(1, "wait"), wire.calling(2, "wait"))
+            wire.writer.write_eof()
+            await handlers.started.wait()
+            handlers.go.set()
+            assert [answer["id"] for answer in await wire.hear_all()] == [1, 2]
+
+    run(main())
+
+
+def test_after_the_grace_they_are_cancelled() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server, grace=0.05) as wire:
+            wire.tell(wire.calling(1, "wait"))
+            wire.writer.write_eof()
+            assert await wire.hear_all() == []
+        assert handlers.seen == ["cancelled"]
+
+    run(main())
+
+
+def test_a_client_that_hangs_up_ends_all() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server, grace=0.05) as wire:
+            wire.tell(wire.calling(1, "wait"), wire.calling(2, "flood", {"number": 100}, progressToken=1))
+            await handlers.started.wait()
+            wire.writer.transport.abort()
+        assert handlers.seen.count("cancelled") == 1
+
+    run(main())
+
+
+def test_a_client_that_never_reads_does_not_hold_up_the_end() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server, grace=0.05) as wire:
+            wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            wire.tell(wire.calling(1, "flood", {"number": 3000}, progressToken=1))
+            wire.writer.write_eof()
+            async with asyncio.timeout(5):
+                await wire.serving  # what was said and not read is dropped
+        assert 64 < len(handlers.seen) < 2000
+
+    run(main())
+
+
+def test_it_can_be_cancelled() -> None:
+    async def main() -> None:
+        handlers = Handlers()
+
+        async def use() -> None:
+            async with served(handlers.server) as wire:
+                wire.tell(wire.calling(1, "wait"))
+                await handlers.started.wait()
+                wire.serving.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await use()
+        assert handlers.seen == ["cancelled"]
+
+    run(main())
+
+
+def test_a_thread_that_is_given_up_may_go_on_alone() -> None:
+    async def main() -> None:
+        server, started, go, said = Server("s"), threading.Event(), threading.Event(), threading.Event()
+
+        @server.tool(thread=True)
+        def block(context: Context) -> str:
+            """Block."""
+            started.set()
+            go.wait(10)
+            context.progress_nowait(1)
+            said.set()
+            return "too late"
+
+        async with served(server) as wire:
+            wire.tell(wire.calling(1, "block", progressToken=1))
+            assert await asyncio.to_thread(started.wait, 10)
+            wire.tell(cancelled(1))
+            assert await wire.is_alive()
+            go.set()
+            assert await asyncio.to_thread(said.wait, 10)
+            assert await wire.is_alive()
+
+    run(main())
+
+
+# -- Pressure ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["flood", "flood_from_a_thread"])
+def test_a_client_that_does_not_read_holds_up_who_tells_much(tool: str) -> None:
+    async def main() -> None:
+        handlers = Handlers()
+        async with served(handlers.server) as wire:
+            wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            wire.tell(wire.calling(1, tool, {"number": 3000}, progressToken=1))
+            told = -1
+            while told < len(handlers.seen) or not told:
+                told = len(handlers.seen)
+                await asyncio.sleep(0.1)
+            assert 64 < told < 2000  # what the socket, the transport and the queue hold
+            wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            messages = [await wire.hear() for _ in range(3001)]
+            assert [message["params"]["progress"] for message in messages[:-1]] == list(range(3000))
+            assert text_of(messages[-1]) == "3000"
+
+    run(main())
+
+
+def test_a_full_lane_stops_the_reading_until_there_is_room() -> None:
+    async def main() -> None:
+        handlers = Handlers(in_flight=1, waiting=1)
+        async with served(handlers.server) as wire:
+            wire.tell(*(wire.calling(id, "wait") for id in range(5)), ping("late"))
+            await asyncio.sleep(0.1)
+            handlers.go.set()
+            answers = [await wire.hear() for _ in range(6)]
+            ids = [answer["id"] for answer in answers]
+            assert [id for id in ids if id != "late"] == [0, 1, 2, 3, 4]
+            assert ids.index("late") > 2  # it had to wait before it was read, and then needed no place
+            assert all("result" in answer for answer in answers)
+
+    run(main())
+
+
+def test_the_timer_of_the_connection_is_served() -> None:
+    async def main() -> None:
+        handlers = Handlers(in_flight=1, waiting=1, pause=0.1)
+        async with served(handlers.server) as wire:
+            started = time.monotonic()
+            wire.tell(*(wire.calling(id, "wait") for id in range(4)))
+            refused = [await wire.hear(), await wire.hear()]
+            assert 0.1 <= time.monotonic() - started < 5
+            assert [answer["id"] for answer in refused] == [2, 3]
+            assert all("ask again later" in answer["error"]["message"] for answer in refused)
+            handlers.go.set()
+            assert [(await wire.hear())["id"] for _ in range(2)] == [0, 1]
+
+    run(main())
+
+
+def test_answers_that_nobody_reads_stop_the_reading() -> None:
+    async def main() -> None:
+        async with served(Handlers(queued=10_000).server) as wire:
+            wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            pings, sent = line(ping("x" * 200)) * 100, 0
+            while True:
+                wire.writer.write(pings)
+                sent += 100
+                try:
+                    async with asyncio.timeout(0.2):
+                        await wire.writer.drain()
+                except TimeoutError:
+                    break
+            assert sent < 20_000
+            wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            for _ in range(sent):
+                assert json.loads(await wire.reader.readuntil())["result"] == {}
+
+    run(main())
+
+
+def test_nothing_is_left_open() -> None:
+    before = descriptors()
+
+    async def main() -> None:
+        for _ in range(3):
+            async with served(Handlers().server) as wire:
+                assert await wire.is_alive()
+
+    run(main())
+    assert descriptors() == before
