@@ -96,7 +96,7 @@ async def connect(
             try:
                 await client._open()
             except ConnectFailed:
-                versions = client._standing.versions_without_probe
+                versions = client.versions_without_probe
                 if not versions:
                     raise
                 continue

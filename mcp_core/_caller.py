@@ -124,6 +124,11 @@ class Caller(abc.ABC):
         assert peer is not None
         return peer
 
+    @property
+    def versions_without_probe(self) -> list[str]:
+        """After a failed opening: the revisions to speak with the same server, started once more; none if that is no use."""
+        return self._standing.versions_without_probe
+
     # -- What the runtime adds, and what helps it ------------------------------------------------------------------------
 
     @abc.abstractmethod

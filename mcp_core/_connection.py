@@ -626,7 +626,9 @@ class Connection:
         """Send the answer to a request of the peer, and forget the request."""
         if self._calls:
             self._cancel_nested(id)
-        self._out.put(Outgoing(data, _ANSWER, id))  # raises if it is no JSON, and then there is still to be an answer
+        self._out.put(
+            Outgoing(data, _ANSWER, id)
+        )  # raises if it is no JSON, and then there is still to be an answer
         del self._requests.table[id]
 
     def _refuse(self, id: RequestId, refusal: Refusal) -> None:

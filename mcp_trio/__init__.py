@@ -17,6 +17,7 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
     ToolError,
+    __version__,
 )
 from mcp_core.registry import Context, Server
 
@@ -25,7 +26,6 @@ from ._client import Client
 from ._connect import ClientOptions, connect, connect_stdio, connect_stream
 from ._memory import memory_pair
 from ._server import run, serve_stdio, serve_stream
-from ._version import __version__
 
 __all__ = [
     "AuthRequired",

@@ -13,16 +13,14 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from mcp_core import ALL, Config, ConnectFailed
+from mcp_core import ALL, ConnectFailed, client_config
 from mcp_core.registry import Server
-from mcp_core.types import ClientCapabilities, Implementation
 
 from ._child import Grace, spawn
 from ._client import Client
 from ._memory import memory_pair
 from ._nursery import open_quiet_nursery
 from ._server import serve_stream
-from ._version import __version__
 
 if TYPE_CHECKING:
     import os
@@ -31,7 +29,8 @@ if TYPE_CHECKING:
 
     import trio
 
-    from mcp_core import Peer
+    from mcp_core import Config, Peer
+    from mcp_core.types import Implementation
 
     from ._child import Child, Stderr
     from ._trace import Trace
@@ -132,23 +131,22 @@ async def connect_stdio(
     Raises:
         ConnectFailed: the program could not be started, or no conversation came about; with its last words on stderr.
     """
-    config = _config(options)
     while True:
         async with (
             spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
             open_quiet_nursery() as nursery,
         ):
-            client = Client(config, child.stream, options.get("trace"))
+            client = Client(_config(options), child.stream, options.get("trace"))
             try:
                 try:
                     await client.open(nursery, options.get("verdict"))
                 except ConnectFailed as exc:
-                    if not (client.probing and config.stateful):
+                    versions = client.versions_without_probe
+                    if not versions:
                         await client.aclose()
                         await child.aclose()
                         raise ConnectFailed(f"{exc}{_last_words(child)}") from exc
-                    options["versions"] = [dialect.version for dialect in config.stateful]
-                    config = _config(options)
+                    options["versions"] = versions
                     continue
                 yield client
                 return
@@ -166,12 +164,8 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
 
 
 def _config(options: ClientOptions) -> Config:
-    extensions = options.get("extensions")
-    told = {name: dict(settings) for name, settings in extensions.items()} if extensions else None
-    return Config(
-        options.get("info") or Implementation(name="mcp-trio", version=__version__),
-        ClientCapabilities(extensions=told, experimental=told),
-        versions=options.get("versions", ALL),
+    return client_config(
+        options.get("versions", ALL), info=options.get("info"), extensions=options.get("extensions")
     )
 
 

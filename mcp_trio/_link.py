@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core import NEED_DATA, PAUSED, ConnectionLost
+from mcp_core import ConnectionLost, Pump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,6 @@ __all__ = ["Link"]
 
 _READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
 _LAST_WORDS: Final = 0.2  # seconds for a peer to take what is said to it last, however we are hurried
-_HIGH_WATER: Final = 64 * 1024  # bytes queued above which a sender of notifications waits
 
 
 class Link:
@@ -47,44 +46,32 @@ class Link:
         self.conn = conn
         self.broken = False
         self._stream = stream
-        self._take = take
         self._reading = trio.CancelScope()
         self._resumed = trio.lowlevel.ParkingLot()
         self._to_write = trio.lowlevel.ParkingLot()
         self._written = trio.lowlevel.ParkingLot()
         self._rearmed = trio.lowlevel.ParkingLot()
         self._writing = False
-        self._paused = False
-        self._pumping = False
         self._deadline: float | None = None
         # Handlers start out of `pump`, which may run in any task: they get this context, not that task's.
-        self._context = contextvars.copy_context()
+        context = contextvars.copy_context()
+        self._pump = Pump(conn, lambda event: context.run(take, event))
 
     def __repr__(self) -> str:
-        return f"<Link {self.conn!r}{', paused' if self._paused else ''}{', broken' if self.broken else ''}>"
+        return f"<Link {self.conn!r}{', paused' if self._pump.paused else ''}{', broken' if self.broken else ''}>"
 
     def pump(self) -> None:
         """To be called after any call into the connection, from any task of this run."""
-        if not self._pumping:
-            self._pumping = True
-            try:
-                self._context.run(self._pump)
-            finally:
-                self._pumping = False
-        if self.conn.queued():
-            self._to_write.unpark()
-
-    def _pump(self) -> None:
-        conn, take = self.conn, self._take
-        while (event := conn.next_event()) is not NEED_DATA and event is not PAUSED:
-            take(event)
-        if self._paused and event is NEED_DATA:
+        was_paused = self._pump.paused
+        self._pump.run()
+        if was_paused and not self._pump.paused:
             self._resumed.unpark_all()
-        self._paused = event is PAUSED
-        deadline = conn.next_deadline()
+        deadline = self.conn.next_deadline()
         if deadline != self._deadline:
             self._deadline = deadline
             self._rearmed.unpark_all()
+        if self.conn.queued():
+            self._to_write.unpark()
 
     async def read(self) -> None:
         """Feed the connection until the input ends, the stream breaks or `stop_reading` is called."""
@@ -95,7 +82,7 @@ class Link:
                     data = await self._stream.receive_some(_READ_SIZE)
                     conn.receive_data(bytes(data), trio.current_time())
                     self.pump()
-                    while self._paused:
+                    while self._pump.paused:
                         await self._resumed.park()
                     if not data:
                         return
@@ -115,7 +102,7 @@ class Link:
                     self._writing = True
                     await self._stream.send_all(data)
                     self._writing = False
-                    if self._paused:
+                    if self._pump.paused:
                         self.pump()
                     self._written.unpark_all()
                 else:
@@ -154,7 +141,7 @@ class Link:
     async def drain(self) -> None:
         """Wait while more than the high-water mark is queued; at least a checkpoint."""
         await trio.lowlevel.checkpoint()
-        while self.conn.queued() > _HIGH_WATER and not self.broken:
+        while self._pump.full and not self.broken:
             await self._written.park()
 
     async def flush(self) -> None:

@@ -153,7 +153,7 @@ CALLS: list[tuple[Callable[[Client], Awaitable[Any]], str, Any, Any, Any]] = [
         {"messages": []},
         t.GetPromptResult(messages=[]),
     ),
-    (lambda client: client.ping(), "ping", None, {}, None),
+    (lambda client: client.ping(), "ping", None, {}, t.EmptyResult()),
     (lambda client: client.request("acme/do", {"a": 1}), "acme/do", {"a": 1}, {"b": 2}, {"b": 2}),
     (lambda client: client.request("ping"), "ping", None, {}, t.EmptyResult()),
 ]
