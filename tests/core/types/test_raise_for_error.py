@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_core import ToolError
-from mcp_core.types import CallToolResult, ImageContent, TextContent
+from mcp_core.types import CallToolResult, ContentBlock, ImageContent, TextContent
 
 
 def test_a_good_result_is_given_back() -> None:
@@ -29,6 +29,6 @@ def test_a_failed_one_is_raised(content: list[TextContent | ImageContent], says:
 
 
 def test_text() -> None:
-    blocks = [TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")]
-    assert CallToolResult(content=[*blocks]).text == "one\ntwo"
+    blocks: list[ContentBlock] = [TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")]
+    assert CallToolResult(content=blocks).text == "one\ntwo"
     assert CallToolResult(content=[]).text == ""
