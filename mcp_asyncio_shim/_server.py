@@ -35,13 +35,13 @@ class _Context(Context):
     def progress_nowait(self, *told: Any, **named: Any) -> None:
         if self._in_thread:
             asyncio.run_coroutine_threadsafe(self.progress(*told, **named), self._link.loop).result()
-        else:
+        elif not self._link._events.full:  # who cannot wait for a peer that does not read is not heard by it
             self._link.conn.send_progress(self.request_id, *told, **named)
             self._link.pump()
 
 
 async def serve_streams(
-    server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, grace: float = 5.0
+    server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, grace: float = 1.0
 ) -> None:
     """Serve one conversation, one message a line, until the client ends it.
 

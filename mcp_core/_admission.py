@@ -24,7 +24,7 @@ from ._dialects import Dialect, negotiate
 from ._errors import Fault, LocalProtocolError
 from ._events import Peer
 from ._jsonrpc import Unreadable, reader
-from ._methods import Method, Role, Step
+from ._methods import METHODS, Method, Role, Step
 from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ _CLIENT, _SERVER = Role.CLIENT, Role.SERVER
 _WORK, _INITIALIZE, _STATELESS = Step.WORK, Step.INITIALIZE, Step.STATELESS
 _read_claimed = reader(_Claimed)
 _read_described = reader(_Described)
-_NO_PARAMS: Final = b"{}"
+_OPENINGS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
 
 
 def admit(
@@ -137,7 +137,7 @@ def admit(
         raise Refusal(
             Fault.METHOD_NOT_FOUND,
             _not_found(method, dialect, role),
-            {"supported": config.versions} if step is _INITIALIZE else UNSET,
+            {"supported": config.versions} if method in _OPENINGS else UNSET,
             dialect=dialect,
         )
     if params is None:

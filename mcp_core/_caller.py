@@ -207,6 +207,8 @@ def client_config(
     *,
     info: t.Implementation | None = None,
     extensions: Mapping[str, Mapping[str, Any]] | None = None,
+    probe_timeout: float = 5.0,
+    initialize_timeout: float | None = None,
 ) -> Config:
     """What a client says about itself.
 
@@ -215,6 +217,8 @@ def client_config(
         info: what the client calls itself; this library by default.
         extensions: what the client can do beyond MCP, by identifier, each with its settings. Told as the capability
             `extensions` in 2026-07-28, and as `experimental`, which every revision has.
+        probe_timeout: seconds of silence after which a server is taken for one that begins with a handshake.
+        initialize_timeout: seconds for that handshake; None waits, as a process may start slowly.
 
     Raises:
         ValueError: a version is no revision of MCP.
@@ -224,6 +228,8 @@ def client_config(
         info or t.Implementation(name="mcp-trio", version=__version__),
         t.ClientCapabilities(extensions=told, experimental=told),
         versions=versions,
+        probe_timeout=probe_timeout,
+        initialize_timeout=initialize_timeout,
     )
 
 

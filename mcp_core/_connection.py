@@ -330,9 +330,7 @@ class Connection:
         if call is None or call.token is _OPENING:
             return  # answered or given up; and what opens a conversation is not cancelled
         del self._calls[id]
-        params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
-        data = encode_notification("notifications/cancelled", params)
-        self._out.put(Outgoing(data, Kind.CANCEL, id, call.related, "notifications/cancelled"))
+        self._tell_cancelled(id, call, reason)
 
     def close(self, error: McpTrioError | None = None) -> None:
         """End the conversation: all that runs for the peer is cancelled, all that we wait for is lost. What is queued may
@@ -341,6 +339,10 @@ class Connection:
             self._cancel_all()
             self.state = _CLOSED
         elif self.state is not _CLOSED:
+            if error is None:
+                for id, call in self._calls.items():
+                    if call.token is not _OPENING:
+                        self._tell_cancelled(id, call, "the conversation is being closed")
             self._end(error)
 
     # -- What to do now ---------------------------------------------------------------------------------------------------
@@ -529,6 +531,11 @@ class Connection:
         self._events.append(
             ProgressReceived(params.progress_token, params.progress, params.total, params.message, call.token)
         )
+
+    def _tell_cancelled(self, id: RequestId, call: Call, reason: str | None) -> None:
+        params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
+        data = encode_notification("notifications/cancelled", params)
+        self._out.put(Outgoing(data, Kind.CANCEL, id, call.related, "notifications/cancelled"))
 
     def _cancel_nested(self, parent: RequestId) -> None:
         for id, call in list(self._calls.items()):

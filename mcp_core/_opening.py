@@ -82,7 +82,7 @@ def opening(config: Config, verdict: Peer | None = None) -> Generator[Ask, Reply
     Raises:
         ConnectFailed: no common revision, or a server that did not open.
     """
-    if verdict is not None:
+    if verdict is not None and verdict.dialect in config.dialects:
         if not verdict.dialect.stateful:
             return verdict
         return (yield from _initialize(config, verdict.dialect))
@@ -129,6 +129,11 @@ class Opener:
         self.deadline = None
         try:
             ask = self._steps.send(replace(reply, late=self._late) if reply is not None else None)  # type: ignore[arg-type]
+        except ConnectFailed:
+            self.ask = (
+                None  # there is a verdict; only silence and an end without a word leave the question open
+            )
+            raise
         except StopIteration as stop:
             self.ask = None
             peer: Peer = stop.value
@@ -220,7 +225,9 @@ def _initialize(config: Config, dialect: Dialect) -> Generator[Ask, Reply, Peer]
     if reply.error is None:
         _refuse_without_verdict(reply, "the server did not answer initialize")
         raise ConnectFailed(f"the server did not answer initialize within {config.initialize_timeout} s")
-    if reply.error.code == _UNSUPPORTED and config.stateless:
+    if config.stateless and (
+        reply.error.code == _UNSUPPORTED or best(config.stateless, _supported(reply.error))
+    ):
         found = yield from _probe(config)
         if isinstance(found, Peer):
             return found
@@ -267,9 +274,10 @@ def _peer_after_handshake(config: Config, raw: Raw | bytes) -> Peer:
 
 def _discovery(raw: Raw | bytes) -> t.DiscoverResult | None:
     try:
-        return _read_discovery(raw)
+        result = _read_discovery(raw)
     except Unreadable:
         return None
+    return result if result.result_type in (None, "complete") else None
 
 
 def _implementation(found: Any) -> t.Implementation | None:

@@ -44,10 +44,13 @@ class ClientOptions(TypedDict, total=False):
     Keys:
         versions: revisions of MCP to speak; all by default. With several the newest that both sides know is found out; one
             fixes it.
-        verdict: the `peer` of an earlier client of the same server: its revision is taken up at once, which saves a probe.
+        verdict: the `peer` of an earlier client of the same server: its revision is taken up at once, which saves a probe. It counts
+            only if that revision is among `versions`.
         info: what the client calls itself; this library by default.
         extensions: what the client can do beyond MCP, by identifier, each with its settings. Told as the capability
             `extensions` in 2026-07-28, and as `experimental`, which every revision has.
+        probe_timeout: seconds of silence after which a server is taken for one that begins with a handshake; 5 by default.
+        initialize_timeout: seconds for that handshake; by default it waits, as a process may start slowly.
         trace: called for each message as it crosses, with `"sent"` or `"received"` and its bytes. One that raises is logged
             and called no more.
     """
@@ -56,6 +59,8 @@ class ClientOptions(TypedDict, total=False):
     verdict: Peer | None
     info: Implementation | None
     extensions: Mapping[str, Mapping[str, Any]] | None
+    probe_timeout: float
+    initialize_timeout: float | None
     trace: Trace | None
 
 
@@ -165,7 +170,11 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
 
 def _config(options: ClientOptions) -> Config:
     return client_config(
-        options.get("versions", ALL), info=options.get("info"), extensions=options.get("extensions")
+        options.get("versions", ALL),
+        info=options.get("info"),
+        extensions=options.get("extensions"),
+        probe_timeout=options.get("probe_timeout", 5.0),
+        initialize_timeout=options.get("initialize_timeout"),
     )
 
 

@@ -29,13 +29,15 @@ class TrioContext(Context):
         self._link = link
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        self.progress_nowait(progress, total, message)
+        if self._link.conn.send_progress(self.request_id, progress, total, message):
+            self._link.pump()
         await self._link.drain()
 
     def progress_nowait(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        if self._link.conn.send_progress(self.request_id, progress, total, message):
+        # Who cannot wait for a peer that does not read is not heard by it.
+        if not self._link.full and self._link.conn.send_progress(self.request_id, progress, total, message):
             self._link.pump()
 
 
@@ -48,4 +50,5 @@ class ThreadContext(TrioContext):
     def progress_nowait(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        trio.from_thread.run_sync(super().progress_nowait, progress, total, message)
+        # It may block, and so can wait for a peer that does not read.
+        trio.from_thread.run(super().progress, progress, total, message)

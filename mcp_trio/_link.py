@@ -138,6 +138,11 @@ class Link:
             self.conn.handle_timeout(trio.current_time())  # early calls do nothing
             self.pump()
 
+    @property
+    def full(self) -> bool:
+        """Whether to wait before sending what nobody asked for."""
+        return self._pump.full
+
     async def drain(self) -> None:
         """Wait while more than the high-water mark is queued; at least a checkpoint."""
         await trio.lowlevel.checkpoint()

@@ -32,16 +32,22 @@ class _Pipe:
         self._busy: set[str] = set()
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        await self.wait_send_all_might_not_block()
-        if self.reader_closed:
-            raise trio.BrokenResourceError("the other end was closed")
-        self.buffer += data
-        self.changed.unpark_all()
+        rest = memoryview(data)
+        while True:
+            await self.wait_send_all_might_not_block()
+            if self.reader_closed:
+                raise trio.BrokenResourceError("the other end was closed")
+            room = _CAPACITY - len(self.buffer)
+            self.buffer += rest[:room]
+            self.changed.unpark_all()
+            rest = rest[room:]
+            if not rest:
+                return
 
     async def wait_send_all_might_not_block(self) -> None:
         with self._only_one("writes to"):
             await trio.lowlevel.checkpoint()
-            while len(self.buffer) > _CAPACITY and not self.reader_closed and not self.writer_closed:
+            while len(self.buffer) >= _CAPACITY and not self.reader_closed and not self.writer_closed:
                 await self.changed.park()
         if self.writer_closed:
             raise trio.ClosedResourceError("this end was closed")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "serve_stdio", "serve_stream"]
 
-_GRACE: Final = 5.0
+_GRACE: Final = 1.0  # less than the 2 s after which a client that ends us would send SIGTERM
 _LAST_WRITE: Final = 1.0
 
 

@@ -82,7 +82,7 @@ class Server:
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
 
     Raises:
-        ValueError: a version is no revision of MCP.
+        ValueError: a version is no revision of MCP, or an extension has no proper identifier.
         DeclarationError: an icon has a URI that no client would follow.
     """
 
@@ -130,6 +130,7 @@ class Server:
             "prompts/get": self._get_prompt,
             "prompts/list": self._list,
         }
+        self.config()  # what it refuses is better heard of here than at the first conversation
 
     def __repr__(self) -> str:
         counts = (

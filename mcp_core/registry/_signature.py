@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, time
 from typing import Annotated, Any, Final
 
 import msgspec
+import msgspec.inspect
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import asdict
 
@@ -274,11 +275,30 @@ def _text_reader(parameter: Parameter, label: str) -> Callable[[Any], Any]:
 def check_type(annotation: Any, place: str) -> None:
     """Raise `DeclarationError` when `annotation` cannot come from JSON; `place` names it."""
     try:
-        schema_of(annotation)
+        # A list of tools that cannot be sent would be found out by the first peer that asks for it.
+        msgspec.json.encode(schema_of(annotation))
         msgspec.json.Decoder(annotation)
+        for part in _parts_of(annotation):
+            # A description is schema enough for msgspec to describe such a type, which it reads from nothing.
+            if isinstance(part, msgspec.inspect.CustomType):
+                raise TypeError(f"type {part.cls.__name__} is not supported")
     except Exception as exc:  # building a type runs the annotations of everything in it
         reason = str(exc).strip().splitlines()[-1:] or [type(exc).__name__]
         raise DeclarationError(f"{place} cannot be described by a JSON Schema: {reason[0]}") from exc
+
+
+def _parts_of(annotation: Any) -> Iterator[msgspec.inspect.Type | msgspec.inspect.Field]:
+    """Everything that a type is made of, itself included."""
+    waiting: list[Any] = [msgspec.inspect.type_info(annotation)]
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen and isinstance(part, msgspec.inspect.Type | msgspec.inspect.Field):
+            seen.add(id(part))
+            yield part
+            for name in part.__struct_fields__:
+                value = getattr(part, name)
+                waiting += value if isinstance(value, tuple) else (value,)
 
 
 _decode_any: Final = msgspec.json.Decoder().decode

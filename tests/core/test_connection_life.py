@@ -291,7 +291,9 @@ def test_we_close() -> None:
     assert talk.events() == []
     assert not talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_result(2, EMPTY)
-    assert len(talk.says()) == 2  # what was queued may still go
+    ping_answer, asked, given_up = talk.says()  # what was queued may still go, and that we wait no longer
+    assert ping_answer["id"] == "ping"
+    assert (given_up["method"], given_up["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
     assert talk.hears(ping()) == []
     assert talk.says() == []
 

@@ -400,3 +400,25 @@ def test_a_response_as_a_reply(members: Any, result: Any, code: int | None, mess
     assert (reply.error.code if reply.error is not None else None) == code
     assert message in str(reply.error)
     assert (reply.status, reply.late) == (None, None)
+
+
+@pytest.mark.parametrize("code", [-32020, -32021])
+def test_a_verdict_of_the_server_leaves_no_question_open(code: int) -> None:
+    opener = Opener(client_config(), None)
+    opener.advance(None, 1, 0.0)
+    assert opener.probing
+    with pytest.raises(ConnectFailed):
+        opener.advance(refused(code), 2, 0.0)
+    assert not opener.probing
+
+
+def test_what_is_known_from_last_time_counts_only_if_it_is_spoken() -> None:
+    config = client_config(D)
+    known = Peer(DIALECTS[E], t.ServerCapabilities())
+    assert run(config, [(shake(), greeted(D))], known).dialect is DIALECTS[D]
+
+
+@pytest.mark.requirement("RPC-32")
+def test_a_discovery_of_another_kind_is_none() -> None:
+    script = [(probe(), discovered(E, resultType="odd")), (shake(), greeted(D))]
+    assert run(client_config(), script).dialect is DIALECTS[D]

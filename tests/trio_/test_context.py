@@ -169,3 +169,47 @@ async def test_facts(version: str, thread: bool) -> None:
             "client": "client",
             "mine": [1],
         }
+
+
+async def test_who_cannot_wait_is_not_heard_by_a_peer_that_does_not_read() -> None:
+    server = Server("flood")
+    links: list[Any] = []
+
+    @server.tool
+    def flood(context: Context) -> str:
+        """Say much at once."""
+        links.append(context)
+        for step in range(10_000):
+            context.progress_nowait(step, message="x" * 1000)
+        return "done"
+
+    async with served(server) as wire:
+        await wire.tell(wire.calling(1, "flood", progressToken=1))
+        await trio.testing.wait_all_tasks_blocked()
+        told = 0
+        while "result" not in (message := await wire.hear()):
+            assert message["method"] == "notifications/progress"
+            told += 1
+        assert 0 < told < 200
+
+
+async def test_a_thread_waits_for_a_peer_that_does_not_read() -> None:
+    server = Server("flood")
+    said = 0
+
+    @server.tool(thread=True)
+    def flood(context: Context) -> str:
+        """Say much, in a thread."""
+        nonlocal said
+        for step in range(2_000):
+            context.progress_nowait(step, message="x" * 1000)
+            said += 1
+        return "done"
+
+    async with served(server) as wire:
+        await wire.tell(wire.calling(1, "flood", progressToken=1))
+        await wire.hear()
+        assert said < 500
+        while "result" not in await wire.hear():
+            pass
+        assert said == 2_000

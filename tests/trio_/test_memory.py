@@ -21,7 +21,7 @@ async def clogged() -> Pair:
     """A pair that is full in both directions."""
     pair = memory_pair()
     for end in pair:
-        await end.send_all(bytes(CAPACITY + 1))
+        await end.send_all(bytes(CAPACITY))
     return pair
 
 
@@ -41,7 +41,6 @@ async def test_ends_are_crossed() -> None:
 async def test_a_writer_waits_until_enough_is_read(nursery: trio.Nursery) -> None:
     writer, reader = memory_pair()
     await writer.send_all(bytes(CAPACITY))
-    await writer.send_all(b"one byte too many, which nobody can know before")
     written = False
 
     async def write() -> None:
@@ -89,3 +88,16 @@ async def test_what_was_written_before_the_end_is_read_first() -> None:
     assert await reader.receive_some() == b""
     await reader.send_all(b"an answer")
     assert await writer.receive_some() == b"an answer"
+
+
+async def test_a_large_write_waits_for_its_reader() -> None:
+    ours, theirs = await new()
+    data = bytes(range(256)) * 1024
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.send_all, data)
+        await trio.testing.wait_all_tasks_blocked()
+        assert nursery.child_tasks
+        got = bytearray()
+        while len(got) < len(data):
+            got += await theirs.receive_some()
+    assert got == data

@@ -197,3 +197,10 @@ def test_importing_the_registry_loads_no_runtime() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_extension_is_checked_where_it_is_declared() -> None:
+    with pytest.raises(ValueError, match="no identifier of an extension"):
+        Server("s", extensions={"bad": {}})
+    told = Server("s", extensions={"com.example/thing": {"a": 1}}).config().capabilities
+    assert told.extensions == told.experimental == {"com.example/thing": {"a": 1}}

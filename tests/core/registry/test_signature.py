@@ -55,6 +55,10 @@ class Tree(msgspec.Struct):
     children: list["Tree"] = []
 
 
+class Tagged(msgspec.Struct, tag=True):
+    y: int
+
+
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
     x: int
 
@@ -324,7 +328,15 @@ class Unfinished(msgspec.Struct):
     x: "NotDefinedAnywhere"  # type: ignore[name-defined]  # noqa: F821
 
 
-@pytest.mark.parametrize("annotation", [NoJson, object, list[NoJson], Place | Tree, complex, Unfinished])
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        *(NoJson, object, list[NoJson], Place | Tree, complex, Unfinished),
+        # What makes them describable makes them no more readable.
+        *(Annotated[NoJson, "what it is"], list[Annotated[NoJson, Meta(description="what it is")]]),
+        Tree | Tagged | Any,  # has a schema that JSON cannot say
+    ],
+)
 def test_types_that_json_cannot_say_are_refused_at_once(annotation: Any) -> None:
     with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
         reader_of(annotation)
