@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["run", "serve_stdio", "serve_stream"]
 
 _GRACE: Final = 1.0  # less than the 2 s after which a client that ends us would send SIGTERM
-_LAST_WRITE: Final = 1.0
+_LAST_WRITE: Final = 5.0
 
 
 async def serve_stream(server: Server, stream: trio.abc.Stream, *, grace: float = _GRACE) -> None:
     """Serve one conversation over a byte stream, one message a line, until the client ends it.
 
-    After the end of the input, handlers that still run get `grace` seconds to answer to a client that still reads. So does
-    the client to read what was answered; answers that are ready get a second in any case.
+    After the end of the input, handlers that still run get `grace` seconds to answer to a client that still reads. Then the
+    client gets five seconds to read what was answered.
 
     *Resource handling*: the stream is closed at the end.
     *Error handling*: nothing that a client sends or a handler raises ends this; a stream that breaks is the end of the
@@ -42,9 +42,9 @@ async def serve_stream(server: Server, stream: trio.abc.Stream, *, grace: float 
         nursery.start_soon(link.write)
         nursery.start_soon(link.tick)
         await link.read()
-        with trio.move_on_after(max(grace, _LAST_WRITE)):
-            with trio.move_on_after(grace):
-                await dispatch.idle()
+        with trio.move_on_after(grace):
+            await dispatch.idle()
+        with trio.move_on_after(_LAST_WRITE):
             await link.flush()
         link.conn.close()
         link.pump()

@@ -53,6 +53,7 @@ class Recorder:
         self.conn = Connection(Role.SERVER, server_config(limits=limits))
         self.link = Link(self.conn, stream or ours, self.events.append)
         self.read_ended = False
+        self.rest = b""
 
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -75,7 +76,9 @@ class Recorder:
 
     async def hear(self) -> list[Any]:
         await trio.testing.wait_all_tasks_blocked()
-        return [json.loads(each) for each in (await self.other.receive_some()).splitlines()]
+        data = self.rest + await self.other.receive_some()
+        whole, _, self.rest = data.rpartition(b"\n")
+        return [json.loads(each) for each in whole.splitlines()]
 
     def answer(self, *ids: int) -> None:
         for id in ids:

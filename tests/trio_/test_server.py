@@ -72,7 +72,7 @@ class Watch:
 
     async def serve(self, stream: trio.abc.Stream, **options: Any) -> None:
         self.start = trio.current_time()
-        await serve_stream(self.server, stream, **options)
+        await serve_stream(self.server, stream, **{"grace": 5.0, **options})
         self.note("end")
 
 
