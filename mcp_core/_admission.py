@@ -92,6 +92,7 @@ _CLIENT, _SERVER = Role.CLIENT, Role.SERVER
 _WORK, _INITIALIZE, _STATELESS = Step.WORK, Step.INITIALIZE, Step.STATELESS
 _read_claimed = reader(_Claimed)
 _read_described = reader(_Described)
+_ENDING: Final = "the server is being shut down and takes no more requests"
 _OPENINGS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
 
 
@@ -186,8 +187,6 @@ def _settled(
 
 def _carried(meta: t.RequestMeta, config: Config, state: State) -> Peer:
     """Who asks, by the request's own `_meta`."""
-    if _STATELESS not in LIFECYCLE[state]:
-        raise Refusal(Fault.INVALID_REQUEST, "the conversation is ending")
     version = meta.protocol_version
     if version is None or meta.client_capabilities is None:
         missing = "protocolVersion" if version is None else "clientCapabilities"
@@ -202,12 +201,16 @@ def _carried(meta: t.RequestMeta, config: Config, state: State) -> Peer:
             {"supported": config.versions, "requested": version},
             dialect=config.dialects[0],
         )
+    if _STATELESS not in LIFECYCLE[state]:
+        raise Refusal(Fault.BUSY, _ENDING, dialect=dialect)
     return Peer(dialect, meta.client_capabilities, meta.client_info, meta.log_level)
 
 
 def _check_time(state: State, step: Step, dialect: Dialect | None) -> None:
     if step in LIFECYCLE[state]:
         return
+    if state is State.CLOSING:
+        raise Refusal(Fault.BUSY, _ENDING, dialect=dialect)
     try:
         next_state(state, step)
     except LocalProtocolError as exc:

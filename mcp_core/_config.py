@@ -22,9 +22,12 @@ from ._capabilities import allowed, has
 from ._dialects import ALL, DIALECTS, Dialect, known
 from ._jsonrpc import encode
 from ._methods import Method, Role
+from ._rate import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from ._hints import Cache
 
 __all__ = ["CLIENT_LIMITS", "Config", "Limits", "Terms"]
 
@@ -55,6 +58,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     # How long reading may stand still because of `waiting` before the requests behind it are refused as busy. A
     # cancellation that would free a place may be among them.
     pause: float = 5.0
+    # Tool calls and completions of one peer. A model makes a few in a second and a program a few hundred; who keeps up more
+    # than that is a loop gone wrong. None sets no limit.
+    tool_calls: Rate | None = Rate(per_second=1_000, burst=10_000)
+    # Characters of a URI to be told about. As long as the longest that HTTP servers take, for it travels in a header there.
+    uri: int = 8 * 1024
+    # URIs that one peer may watch, in all. With the length above 8 MiB at the very worst, and more than anybody looks at.
+    uris: int = 1024
+    # Requests to listen that one connection may hold open. One is enough for a client, and a gateway has one for each user.
+    listens: int = 64
 
 
 # Servers choose what they send, and a large resource is nothing hostile: eight times a server's own limit.
@@ -128,22 +140,28 @@ class Config:
         methods: requests and notifications that MCP does not define.
         probe_timeout: seconds after which a client takes silence to `server/discover` for a stateful server.
         initialize_timeout: seconds that a client gives `initialize`; None waits, as a process may start slowly.
+        keep_alive: seconds of silence after which the peer is asked whether it lives; after as many more it is given up. None
+            never asks: on a pipe the end of a peer is seen at once.
+        cache: how long what `server/discover` tells may be kept, and by whom; not at all if None (servers only).
 
     `dialects` are the revisions spoken, newest first; `stateful` those of them with a handshake, `stateless` the others.
     `terms[role][dialect]` is what this configuration means for that role in that revision.
 
     Raises:
-        ValueError: an extension's identifier is none, a version is unknown, or a custom method has the name of one that MCP defines.
+        ValueError: an extension's identifier is none, a version is unknown, a custom method has the name of one that MCP
+            defines, or `keep_alive` is not positive.
     """
 
     __slots__ = (
         "_rows",
         "by_version",
+        "cache",
         "capabilities",
         "dialects",
         "info",
         "initialize_timeout",
         "instructions",
+        "keep_alive",
         "limits",
         "methods",
         "probe_timeout",
@@ -163,10 +181,13 @@ class Config:
         methods: Iterable[Method] = (),
         probe_timeout: float = 5.0,
         initialize_timeout: float | None = None,
+        keep_alive: float | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.info = info
         self.capabilities: Any = capabilities  # a client's or a server's, as the role wants it
         self.instructions = instructions
+        self.cache = cache
         self.dialects = known(versions)
         self.stateful = tuple(dialect for dialect in self.dialects if dialect.stateful)
         self.stateless = tuple(dialect for dialect in self.dialects if not dialect.stateful)
@@ -185,6 +206,9 @@ class Config:
                 raise ValueError(f"{name} is a method of MCP and cannot be redefined")
         self.probe_timeout = probe_timeout
         self.initialize_timeout = initialize_timeout
+        if keep_alive is not None and not keep_alive > 0:
+            raise ValueError(f"keep_alive is a number of seconds above 0, or None, not {keep_alive!r}")
+        self.keep_alive = keep_alive
         self.terms = {role: _TermsByDialect(self, role) for role in Role}
         self._rows = {
             role: {

@@ -15,7 +15,6 @@ It does not know transports, time or tasks, nor which of its two roles is the in
 from __future__ import annotations
 
 from collections import deque
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -23,6 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 from . import types as t
 from ._admission import Refusal, admit
 from ._answers import Call, answer, error_of
+from ._asked import OPENING, STILL_THERE, Asked
 from ._errors import ConnectFailed, ConnectionLost, Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from ._events import (
     NEED_DATA,
@@ -33,31 +33,33 @@ from ._events import (
     NotificationReceived,
     Peer,
     PeerReady,
-    ProgressReceived,
     RequestCancelled,
     RequestReceived,
 )
-from ._framing import OVERLONG, LineBuffer
+from ._hearing import HEARD, Hearing
+from ._intake import Intake
 from ._jsonrpc import (
     BadMessage,
     Unreadable,
-    decode,
     encode,
     encode_error,
     encode_notification,
     encode_request,
     encode_result,
-    is_batch,
-    split_batch,
 )
+from ._keep_alive import Due, KeepAlive
 from ._methods import Role, Step
+from ._notes import log_note, progress_note
 from ._opening import Opener, Reply, question, reply_in
 from ._outbox import Kind, Outbox, Outgoing
 from ._permission import may_notify, may_request
+from ._rate import Bucket
+from ._refusals import answer_to_bad_message, answer_to_refused, too_often
 from ._replies import REPLIES
 from ._requests import Request, Requests
 from ._stamps import body, stamped_params, stamped_result
-from ._state import Act, Life, State, after, next_state
+from ._state import Life, State, next_state
+from ._stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,16 +72,15 @@ if TYPE_CHECKING:
     from ._events import Event, NeedData, Paused
     from ._jsonrpc import Envelope
     from ._opening import Ask
-    from .types import ErrorData, RequestId
+    from ._subscriptions import Change
+    from .types import ErrorData, LoggingLevel, RequestId
 
 __all__ = ["Connection"]
 
 
 # Looking up a member of an enum costs more than most checks that it is used in.
 _CLIENT, _SERVER, _CLOSED, _OPEN, _ANSWER = Role.CLIENT, Role.SERVER, State.CLOSED, Life.OPEN, Kind.ANSWER
-_UNANSWERED: Final = frozenset(life for life in Life if after(life, Act.ANSWER) is Life.DONE)
-_OVER: Final = (State.CLOSING, _CLOSED)
-_OPENING: Final = object()  # the token of the requests that the opening sends
+_ENDING: Final = (State.CLOSING, _CLOSED)
 _NO_PARAMS: Final = b"{}"
 
 
@@ -88,13 +89,13 @@ class Connection:
 
     Its methods are of four kinds.
 
-    *Facts* may be read at any time: `state`, `peer`, `in_flight`, `queued()`, `probing`.
+    *Facts* may be read at any time: `state`, `peer`, `in_flight`, `queued()`, `stats()`, `probing`.
 
     *What arrived* goes in by `receive_data` (framed streams; `b""` is the end), `receive_message` (one whole message) and
     `handle_timeout`. They take the monotonic time in seconds.
 
-    *What we want to say* goes in by `open`, `send_request`, `send_notification`, `send_progress`, `send_result`,
-    `send_error`, `send_cancel` and `close`. They raise `LocalProtocolError` if the protocol does not allow it, and then
+    *What we want to say* goes in by `open`, `send_request`, `send_notification`, `send_progress`, `send_log`, `send_result`,
+    `send_error`, `send_cancel`, `wind_down` and `close`. They raise `LocalProtocolError` if the protocol does not allow it, and then
     nothing was sent.
 
     *What to do now*, after any call of the two kinds above and in this order: write `data_to_send()` (or
@@ -107,48 +108,43 @@ class Connection:
         peer: who is at the other end, if that is settled by other means than a handshake on this connection.
     """
 
-    __slots__ = (
-        "_calls",
-        "_eof",
-        "_events",
-        "_limits",
-        "_lines",
-        "_most_queued",
-        "_next_id",
-        "_now",
-        "_opener",
-        "_out",
-        "_requests",
-        "_rows",
-        "config",
-        "peer",
-        "role",
-        "state",
+    __slots__ = tuple(
+        """
+        config peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive
+        _most_queued _now _opener _out _rejections _requests _rows
+        """.split()
     )
 
     def __init__(self, role: Role, config: Config, *, peer: Peer | None = None) -> None:
         self.role = role
         self.config = config
-        self.peer = peer
-        self.state = State.NEW if peer is None else State.READY
-        self._lines = LineBuffer(config.limits.message)
+        self.peer: Peer | None = None
+        self.state = State.NEW
+        self._intake = Intake(config.limits)
         self._eof = False
+        self._deaf = False  # the end was told: nothing of the peer's will be heard any more
         self._now = 0.0
+        self._rejections = 0
         self._events: deque[Event] = deque()
         self._rows = config.rows(role)
-        self._limits = config.limits
         self._most_queued = config.limits.queued
         self._requests = Requests(config.limits)
-        self._calls: dict[RequestId, Call] = {}
-        self._next_id = 1
         self._out = Outbox()
+        self._asked = Asked(self._out)
         self._opener: Opener | None = None
+        self._hearing: Hearing | None = None
+        rate = config.limits.tool_calls
+        self._bucket = Bucket(rate) if rate is not None else None
+        self._keep_alive = KeepAlive(config.keep_alive)
+        if peer is not None:
+            self._remember(peer)
+            self.state = State.READY
 
     def __repr__(self) -> str:
         version = self.peer.dialect.version if self.peer is not None else "no revision"
         return (
             f"<Connection {self.role.value} {self.state.name} {version}, {self.in_flight} in flight,"
-            f" {len(self._calls)} calls, {self._out.queued} bytes queued>"
+            f" {len(self._asked.table)} calls, {self._out.queued} bytes queued>"
         )
 
     # -- Facts ----------------------------------------------------------------------------------------------------------
@@ -167,28 +163,38 @@ class Connection:
         """Bytes that wait to be sent: all of them, or those that belong to the peer's request `related`."""
         return self._out.queued if related is None else self._out.queued_for(related)
 
+    def stats(self) -> Stats:
+        """What it holds, and what has passed through it."""
+        return Stats(
+            in_flight=self._requests.in_flight,
+            waiting=len(self._requests.lane),
+            calls=len(self._asked.table),
+            events=len(self._events),
+            buffered=len(self._intake),
+            queued=self._out.queued,
+            received=self._intake.received,
+            sent=self._out.sent,
+            rejected=self._rejections,
+        )
+
     # -- What arrived -----------------------------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes, now: float) -> None:
         """Take in bytes of a stream of lines, however they are split; `b""` says that no more will come."""
-        self._now = now
-        if data:
-            self._lines.feed(data)
-        else:
+        self._heard(now)
+        if not data:
             self._eof = True
+        elif self.state is not _CLOSED:
+            self._intake.feed(data)
 
     def receive_message(self, data: bytes, now: float, *, related: RequestId | None = None) -> None:
         """Take in one whole message from a transport that keeps messages apart.
 
         `related` is the request of ours on whose stream it came, if the transport has such streams.
         """
-        self._now = now
-        if self.state is _CLOSED:
-            return
-        if len(data) > self._limits.message:
-            self._reject(self._too_long())
-        else:
-            self._message(data, related)
+        self._heard(now)
+        if self.state is not _CLOSED:
+            self._intake.add(data, related)
 
     def handle_timeout(self, now: float) -> None:
         """The time is `now`: do what `next_deadline` announced, if it is due."""
@@ -198,8 +204,9 @@ class Connection:
         if opener is not None and opener.deadline is not None and now >= opener.deadline:
             asked = opener.time_is_up()
             assert asked is not None
-            del self._calls[asked]
+            del self._asked.table[asked]
             self._advance(Reply())
+        self._look_for_life(now)
 
     # -- What we want to say ------------------------------------------------------------------------------------------------
 
@@ -240,17 +247,15 @@ class Connection:
                 not declare the capability.
         """
         peer = self._peer_for(related)
-        if self.state in _OVER:
+        if self._deaf:
             raise LocalProtocolError("the connection is closed: no answer would come")
         if self.state is not State.READY and related is None:
             raise LocalProtocolError("the conversation is not open yet")
         row = may_request(method, peer, self.role, self.config, self.state)
-        id = self._next_id
-        call = Call(method, row, peer.dialect, token, related, progress)
+        id = self._asked.next_id
         terms = self.config.terms[self.role][peer.dialect]
         data = encode_request(id, method, stamped_params(terms, params, meta, id if progress else None))
-        self._next_id += 1
-        self._calls[id] = call
+        self._asked.add(Call(method, row, peer.dialect, token, related, progress))
         self._out.put(Outgoing(data, Kind.REQUEST, id, related, method))
         return id
 
@@ -281,20 +286,43 @@ class Connection:
         Raises:
             LocalProtocolError: a number is infinite or none, which JSON cannot say.
         """
-        if not isfinite(progress) or not isfinite(total or 0.0):
-            raise LocalProtocolError("progress and total are finite numbers")
-        request = self._requests.table.get(id)
-        if request is None or request.progress_token is None or after(request.life, Act.NOTE) is None:
+        note = progress_note(id, self._requests.table.get(id), progress, total, message)
+        if note is not None:
+            self._out.put(note)
+        return note is not None
+
+    def send_log(
+        self, level: LoggingLevel, data: Any, *, logger: str | None = None, related: RequestId | None = None
+    ) -> bool:
+        """Send a log message; `related` is the peer's request that it is about. False, and nothing is sent, if the peer does
+        not want to hear that level, or the request is over.
+
+        Which levels it wants, a peer says with `logging/setLevel`, or in 2026-07-28 in each request; there nothing can be
+        said outside one (server/utilities/logging).
+
+        Raises:
+            LocalProtocolError: there is no such level, or we did not declare `logging`.
+            TypeError, ValueError: `data` cannot be said in JSON.
+        """
+        peer = self.peer if related is None else self._requests.listener(related, self.peer)
+        if peer is not None:
+            may_notify("notifications/message", peer, self.role, self.config, self.state)
+        note = log_note(peer, level, data, logger, related)
+        if note is not None:
+            self._out.put(note)
+        return note is not None
+
+    def send_change(self, change: Change) -> bool:
+        """Server: tell the peer that something has changed, if it wants to hear of that. False if it does not.
+
+        It is told once, however often it is said before the peer reads it. What the peer wants to hear of it says with the
+        handshake and `resources/subscribe`, or in 2026-07-28 with `subscriptions/listen`.
+        """
+        if self._deaf or (self._hearing is None and self.peer is None):
             return False
-        if request.progress is not None and progress <= request.progress:
-            return False
-        request.progress = progress
-        params = t.ProgressParams(
-            progress_token=request.progress_token, progress=progress, total=total, message=message
-        )
-        data = encode_notification("notifications/progress", request.terms.dialect.encode(params))
-        self._out.put(Outgoing(data, Kind.NOTIFICATION, None, id, "notifications/progress"))
-        return True
+        wanted = self._heard_by_peer().interests.publish(change)
+        self._fill()
+        return wanted
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:
         """Answer the peer's request `id`. False if it was cancelled: then nothing is sent.
@@ -305,7 +333,7 @@ class Connection:
             LocalProtocolError: there is no such request, or it has been answered.
             TypeError, ValueError: the result cannot be said in JSON. The request is still to be answered.
         """
-        request = self._unanswered(id)
+        request = self._requests.to_answer(id)
         if request is None:
             return False
         members, stamp = stamped_result(request.terms, result)
@@ -319,46 +347,52 @@ class Connection:
             LocalProtocolError: there is no such request, or it has been answered.
             TypeError, ValueError: `error.data` cannot be said in JSON. The request is still to be answered.
         """
-        if self._unanswered(id) is None:
+        if self._requests.to_answer(id) is None:
             return False
         self._answer(id, encode_error(id, encode(error)))
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
         """Give up our request `id`. Nothing happens if it was answered; no event will come for it."""
-        call = self._calls.get(id)
-        if call is None or call.token is _OPENING:
-            return  # answered or given up; and what opens a conversation is not cancelled
-        del self._calls[id]
-        self._tell_cancelled(id, call, reason)
+        self._asked.give_up(id, reason)
+
+    def wind_down(self) -> None:
+        """Server: take no more requests. Those that come are refused as busy, pings are answered, and what runs goes on
+        until `close`. Does nothing at a client, or on a connection that ends already."""
+        if self.role is _SERVER and self.state not in _ENDING:
+            self.state = State.CLOSING
+            if self._hearing is not None:
+                self._hearing.end(tell=True)
 
     def close(self, error: McpTrioError | None = None) -> None:
         """End the conversation: all that runs for the peer is cancelled, all that we wait for is lost. What is queued may
         still be sent. Closing twice does nothing. `error` tells why, if it is not by our own wish."""
-        if self.state is State.CLOSING:
+        if self._deaf:
             self._cancel_all()
             self.state = _CLOSED
-        elif self.state is not _CLOSED:
-            if error is None:
-                for id, call in self._calls.items():
-                    if call.token is not _OPENING:
-                        self._tell_cancelled(id, call, "the conversation is being closed")
+        else:
             self._end(error)
 
     # -- What to do now ---------------------------------------------------------------------------------------------------
 
     def data_to_send(self) -> bytes:
         """Everything queued, one message a line, for one write. Empty if there is nothing."""
+        if self._hearing is not None:
+            self._fill()
         return self._out.take_lines()
 
     def messages_to_send(self) -> list[Outgoing]:
         """Everything queued, for a transport that keeps messages apart or sends them different ways."""
+        if self._hearing is not None:
+            self._fill()
         return self._out.take()
 
     def next_deadline(self) -> float | None:
         """When to call `handle_timeout`, in the time that the other methods were given; None for never."""
         # Only a client opens, and only a server pauses.
-        return self._opener.deadline if self._opener is not None else self._requests.escape
+        deadline = self._opener.deadline if self._opener is not None else self._requests.escape
+        silence = self._keep_alive.deadline
+        return deadline if silence is None else silence if deadline is None else min(deadline, silence)
 
     def next_event(self) -> Event | NeedData | Paused:
         """The next fact; `NEED_DATA` when there is none until more arrives; `PAUSED` when the peer has to wait.
@@ -373,7 +407,7 @@ class Connection:
                 waiting = requests.next_waiting()
                 if waiting is not None:
                     return waiting
-                if self.role is _SERVER and requests.must_pause(self._now, calling=bool(self._calls)):
+                if self.role is _SERVER and requests.must_pause(self._now, calling=bool(self._asked.table)):
                     return PAUSED
             if self._out.answers > self._most_queued:
                 if self.role is _SERVER:
@@ -382,69 +416,33 @@ class Connection:
                 self._out.take()
                 self._end(RemoteProtocolError("the server asks more and more and does not read the answers"))
                 continue
-            line = self._lines.next_line()
-            if line is None:
-                if not self._eof or requests.lane or self.state in _OVER:
+            message = self._intake.next_message()
+            if message is None:
+                if not self._eof or requests.lane or self._deaf:
                     return NEED_DATA
                 self._input_ended()
-            elif self.state is _CLOSED:
-                continue
-            elif line is OVERLONG:
-                self._reject(self._too_long())
+            elif isinstance(message, BadMessage):
+                self._reject(message)
+            elif message.method is UNSET:
+                self._response(message)
+            elif message.id is UNSET:
+                self._notification(message.method, message.params)
             else:
-                self._message(line, None)
+                assert message.id is not None
+                self._request(message.id, message.method, message.params)
 
     # -- Reading one message ----------------------------------------------------------------------------------------------
 
-    def _message(self, data: bytes, related: RequestId | None, *, batched: bool = False) -> None:
-        if not (batched or data.startswith(b"{")):
-            if not data or data.isspace():
-                return  # a blank line is no message; some peers end a message with two newlines
-            if is_batch(data):
-                self._batch(data, related)
-                return
-        try:
-            envelope = decode(data, self._limits.method, self._limits.id)
-            if batched and envelope.method == "initialize" and envelope.id is not UNSET:
-                raise BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", _id(envelope))
-        except BadMessage as bad:
-            self._reject(bad)
-            return
-        if envelope.method is UNSET:
-            self._response(envelope)
-        elif envelope.id is UNSET:
-            self._notification(envelope.method, envelope.params, related)
-        else:
-            assert envelope.id is not None
-            self._request(envelope.id, envelope.method, envelope.params, related)
-
-    def _batch(self, data: bytes, related: RequestId | None) -> None:
-        if self.peer is None or not self.peer.dialect.batches:
-            self._reject(BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array"))
-            return
-        try:
-            members = split_batch(data)
-        except BadMessage as bad:
-            self._reject(bad)
-            return
-        most = self._limits.batch
-        if not 0 < len(members) <= most:
-            problem = f"a batch has between 1 and {most} messages, this one has {len(members)}"
-            self._reject(BadMessage(Fault.INVALID_REQUEST, problem))
-            return
-        for member in members:
-            self._message(member, related, batched=True)
-
-    def _request(
-        self, id: RequestId, method: str, params: Raw | UnsetType, related: RequestId | None
-    ) -> None:
+    def _request(self, id: RequestId, method: str, params: Raw | UnsetType) -> None:
         raw = _NO_PARAMS if params is UNSET else params
         try:
-            if id in self._requests.table:
-                raise Refusal(
-                    Fault.INVALID_REQUEST, f"request id {id!r} is still in use", dialect=self._dialect
-                )
+            if id in self._requests.table or (self._hearing is not None and id in self._hearing.interests):
+                in_use = f"request id {id!r} is still in use"
+                raise Refusal(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
             admission = admit(method, raw, self.role, self.config, self._rows, self.state, self.peer)
+            if method in HEARD:
+                self._heard_by_peer().take(id, method, admission.params, admission.terms)
+                return
         except Refusal as refusal:
             self._refuse(id, refusal)
             return
@@ -453,11 +451,16 @@ class Connection:
         if reply is not None:
             result, remembered = reply(self.config, admission.params, peer)
             if remembered is not None:
-                self.peer = remembered
+                self._remember(remembered)
                 self.state = next_state(self.state, row.step)
             self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id))
             return
-        event = RequestReceived(id, row, admission.params, peer, raw, related)
+        if row.metered and self._bucket is not None:
+            wait = self._bucket.take(self._now)
+            if wait:
+                self._refuse(id, too_often(wait, peer.dialect))
+                return
+        event = RequestReceived(id, row, admission.params, peer, raw, self._intake.related)
         place = self._requests.add(event, Request(peer, terms, _OPEN, admission.progress_token))
         if place:
             self._events.append(event)
@@ -466,7 +469,7 @@ class Connection:
                 id, Refusal(Fault.BUSY, "too many requests at once; ask again later", dialect=peer.dialect)
             )
 
-    def _notification(self, method: str, params: Raw | UnsetType, related: RequestId | None) -> None:
+    def _notification(self, method: str, params: Raw | UnsetType) -> None:
         row = self._rows.get(method)
         if row is None or row.result is not None:
             return  # notifications that we do not know are ignored, in every revision
@@ -482,9 +485,9 @@ class Connection:
             if (
                 row.step is Step.PING
             ):  # the one kind that may come before the opening is complete: a server's log
-                self._events.append(NotificationReceived(row, told, None, related))
+                self._events.append(NotificationReceived(row, told, None, self._intake.related))
         elif method in self.config.terms[self.role][self.peer.dialect].receives:
-            self._events.append(NotificationReceived(row, told, self.peer, related))
+            self._events.append(NotificationReceived(row, told, self.peer, self._intake.related))
 
     def _response(self, envelope: Envelope) -> None:
         id = _id(envelope)
@@ -494,12 +497,12 @@ class Connection:
             return
         if self._opener is not None and self._opener.takes_late(id, envelope.result):
             return
-        call = self._calls.pop(id, None)
+        call = self._asked.table.pop(id, None)
         if call is None:
             return  # given up, or answered before: both are legal races
-        if call.token is _OPENING:
+        if call.token is OPENING:
             self._advance(reply_in(envelope))
-        else:
+        elif call.token is not STILL_THERE:
             self._events.append(answer(id, call, envelope))
 
     # -- What the connection does by itself -------------------------------------------------------------------------------
@@ -507,40 +510,56 @@ class Connection:
     def _initialized(self, params: t.InitializedParams) -> None:
         if self.state is State.OPENING and self.role is _SERVER and self.peer is not None:
             self.state = next_state(self.state, Step.INITIALIZED)
-            self._events.append(PeerReady(self.peer))
+            self._ready(self.peer)
 
     def _cancelled(self, params: t.CancelledParams) -> None:
-        if params.request_id is None:
+        if params.request_id is None or self._stops_listening(params.request_id):
             return
         running = self._requests.cancel(params.request_id)
         if running is None:
             return  # late, unknown or doubled: the race is legal
-        self._cancel_nested(params.request_id)
+        self._asked.give_up_for(params.request_id)
         if running:
             self._events.append(RequestCancelled(params.request_id, params.reason))
 
     def _progress(self, params: t.ProgressParams) -> None:
-        call = self._calls.get(params.progress_token)
-        if (
-            call is None
-            or not call.wants_progress
-            or (call.progress is not None and params.progress <= call.progress)
-        ):
-            return
-        call.progress = params.progress
-        self._events.append(
-            ProgressReceived(params.progress_token, params.progress, params.total, params.message, call.token)
-        )
+        event = self._asked.progressed(params)
+        if event is not None:
+            self._events.append(event)
 
-    def _tell_cancelled(self, id: RequestId, call: Call, reason: str | None) -> None:
-        params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
-        data = encode_notification("notifications/cancelled", params)
-        self._out.put(Outgoing(data, Kind.CANCEL, id, call.related, "notifications/cancelled"))
+    def _stops_listening(self, id: RequestId) -> bool:
+        """Whether `id` was a request to listen, which either side may end by cancelling it."""
+        if self._hearing is not None and self._hearing.interests.cancel(id):
+            return True
+        event = self._asked.ended(id)
+        if event is not None:
+            self._events.append(event)
+        return event is not None
 
-    def _cancel_nested(self, parent: RequestId) -> None:
-        for id, call in list(self._calls.items()):
-            if call.related == parent and type(call.related) is type(parent):
-                self.send_cancel(id, "the request it was made for is over")
+    def _heard_by_peer(self) -> Hearing:
+        if self._hearing is None:
+            self._hearing = Hearing(self.config, self._out)
+        if self.peer is not None:
+            self._hearing.interests.remember(self.peer.dialect)
+        return self._hearing
+
+    def _fill(self) -> None:
+        if self._hearing is not None:
+            self._hearing.fill(ready=self.state is State.READY)
+
+    def _heard(self, now: float) -> None:
+        self._now = now
+        if self._keep_alive.deadline is not None:
+            self._keep_alive.heard(now)
+
+    def _look_for_life(self, now: float) -> None:
+        due = self._keep_alive.due(now)
+        if due is Due.ASK and self.peer is not None:
+            self.send_request(self.peer.dialect.ping, token=STILL_THERE)
+        elif due is Due.GIVE_UP:
+            self._end(
+                ConnectionLost(f"the {self.role.other.value} was silent for {self._keep_alive.silence:g} s")
+            )
 
     # -- Opening ------------------------------------------------------------------------------------------------------------
 
@@ -548,7 +567,7 @@ class Connection:
         """Take the opening one step further."""
         assert self._opener is not None
         try:
-            found = self._opener.advance(reply, self._next_id, self._now)
+            found = self._opener.advance(reply, self._asked.next_id, self._now)
         except ConnectFailed as exc:
             self._end(exc)
             return
@@ -558,24 +577,30 @@ class Connection:
             self._put_question(found)
 
     def _put_question(self, ask: Ask) -> None:
-        id = self._next_id
-        self._next_id += 1
         terms = self.config.terms[self.role][ask.dialect]
-        self._calls[id] = Call(ask.method, None, ask.dialect, _OPENING)
+        id = self._asked.add(Call(ask.method, None, ask.dialect, OPENING))
         data = encode_request(id, ask.method, stamped_params(terms, question(ask, self.config), None, None))
         self._out.put(Outgoing(data, Kind.REQUEST, id, None, ask.method))
 
     def _opened(self, peer: Peer) -> None:
-        self.peer = peer
+        self._remember(peer)
         if peer.dialect.stateful:
             self.send_notification("notifications/initialized")
         self.state = State.READY
+        self._ready(peer)
+
+    def _remember(self, peer: Peer) -> None:
+        self.peer = peer
+        self._intake.batches = peer.dialect.batches
+
+    def _ready(self, peer: Peer) -> None:
+        self._keep_alive.heard(self._now)
         self._events.append(PeerReady(peer))
 
     # -- Endings ------------------------------------------------------------------------------------------------------------
 
     def _input_ended(self) -> None:
-        if self._lines.in_line:
+        if self._intake.in_line:
             self._rejected("the input ended in the middle of a message")
         if self.state is State.OPENING and self.role is _CLIENT:
             self._end(ConnectFailed("the server ended the connection before it was open"))
@@ -595,11 +620,16 @@ class Connection:
 
     def _tell_closed(self, state: State, error: McpTrioError | None) -> None:
         self.state = state
+        self._deaf = True
+        if self._hearing is not None:
+            self._hearing.end(tell=error is None)
+        if state is _CLOSED:
+            self._intake.clear()
         if self._opener is not None:
             self._opener.deadline = None
-        lost = [call.token for call in self._calls.values() if call.token is not _OPENING]
-        self._calls.clear()
-        self._events.append(ConnectionClosed(lost, error))
+        self._keep_alive.deadline = None
+        reason = "the conversation is being closed" if error is None else None
+        self._events.append(ConnectionClosed(self._asked.lose_all(reason), error))
 
     # -- Small things ---------------------------------------------------------------------------------------------------------
 
@@ -609,68 +639,42 @@ class Connection:
 
     def _peer_for(self, related: RequestId | None) -> Peer:
         if related is not None:
-            request = self._requests.table.get(related)
-            if request is None or request.life is Life.CANCELLED:
-                raise LocalProtocolError(f"request {related!r} is over: nothing can be sent on its behalf")
-            return request.peer
-        if self.state in _OVER:
+            return self._requests.peer_of(related)
+        if self._deaf:
             raise LocalProtocolError("the connection is closed")
         if self.peer is None:
             raise LocalProtocolError("the conversation is not open yet")
         return self.peer
 
-    def _unanswered(self, id: RequestId) -> Request | None:
-        """The request of the peer to answer. None if it wants no answer any more: then it is forgotten."""
-        request = self._requests.table.get(id)
-        if request is None:
-            raise LocalProtocolError(f"there is no request {id!r} to answer, or it was answered before")
-        if request.life in _UNANSWERED:
-            return request
-        del self._requests.table[id]
-        return None
-
     def _answer(self, id: RequestId, data: bytes) -> None:
         """Send the answer to a request of the peer, and forget the request."""
-        if self._calls:
-            self._cancel_nested(id)
-        self._out.put(
-            Outgoing(data, _ANSWER, id)
-        )  # raises if it is no JSON, and then there is still to be an answer
+        if self._asked.table:
+            self._asked.give_up_for(id)
+        self._out.put(Outgoing(data, _ANSWER, id))  # raises if it is no JSON: then an answer is still to come
         del self._requests.table[id]
 
     def _refuse(self, id: RequestId, refusal: Refusal) -> None:
-        dialect = refusal.dialect or self._dialect or self.config.dialects[0]
         self._rejected(refusal.message, refusal.fault, id, refusal.data)
-        if refusal.answerable:
-            error = t.ErrorData(code=dialect.codes[refusal.fault], message=refusal.message, data=refusal.data)
-            self._out.put(Outgoing(encode_error(id, encode(error)), _ANSWER, id))
+        answer = answer_to_refused(id, refusal, self.config, self._dialect)
+        if answer is not None:
+            self._out.put(Outgoing(answer, _ANSWER, id))
 
     def _reject(self, bad: BadMessage) -> None:
         """Report what is no message, answer it if it may be a request, and fail the call that it may have answered."""
         self._rejected(bad.message, bad.fault, bad.id)
-        call = (
-            self._calls.pop(bad.id, None)
-            if bad.looks in ("response", "neither") and bad.id is not None
-            else None
-        )
-        if call is not None:
-            assert bad.id is not None
-            self._failed(bad.id, call, f"the answer to {call.method} is none: {bad.message}")
-            return
-        dialect = self._dialect
-        # Over a stream a client cannot tell whose fault an unreadable message is; a stateless one never answers.
-        mute = self.role is _CLIENT and (bad.id is None or dialect is None or not dialect.stateful)
-        if bad.looks in ("request", "neither") and not mute:
-            code = (dialect or self.config.dialects[0]).codes[bad.fault]
-            error = encode(t.ErrorData(code=code, message=bad.message))
-            # Before a revision is known, each of those spoken here may be the peer's.
-            null_id = any(known.null_error_id for known in ((dialect,) if dialect else self.config.dialects))
-            self._out.put(Outgoing(encode_error(bad.id, error, null_id=null_id), _ANSWER, bad.id))
+        if bad.id is not None and bad.looks in ("response", "neither"):
+            call = self._asked.table.pop(bad.id, None)
+            if call is not None:
+                self._failed(bad.id, call, f"the answer to {call.method} is none: {bad.message}")
+                return
+        answer = answer_to_bad_message(bad, self.role, self.config, self._dialect)
+        if answer is not None:
+            self._out.put(Outgoing(answer, _ANSWER, bad.id))
 
     def _failed(self, id: RequestId, call: Call, problem: str) -> None:
-        if call.token is _OPENING:
+        if call.token is OPENING:
             self._advance(Reply(error=PeerError(0, problem)))
-        else:
+        elif call.token is not STILL_THERE:
             self._events.append(ErrorReceived(id, RemoteProtocolError(problem), call.token))
 
     def _rejected(
@@ -680,10 +684,8 @@ class Connection:
         id: RequestId | None = None,
         data: Any = UNSET,
     ) -> None:
+        self._rejections += 1
         self._events.append(MessageRejected(RemoteProtocolError(problem, fault, data), id))
-
-    def _too_long(self) -> BadMessage:
-        return BadMessage(Fault.PARSE, f"the message is longer than {self._limits.message} bytes")
 
 
 def _id(envelope: Envelope) -> RequestId | None:

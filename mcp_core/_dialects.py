@@ -92,7 +92,8 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     whose id could not be read carries `"id": null` instead of no id. `structured`: what `structuredContent` may be, one of
     `"none"`, `"object"`, `"any"`. `tool_argument_faults_are_results`: arguments that do not fit a tool are told to the
     model (`isError`) instead of the program. `result_type`: the `resultType` of an ordinary result, "" for none. `ping`: the
-    method that any server of the revision answers at once.
+    method that any server of the revision answers at once. `log_level`: the least severe log message for a peer that did not
+    say which ones it wants, None for no message at all.
     """
 
     version: str
@@ -103,6 +104,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     tool_argument_faults_are_results: bool = False
     result_type: str = ""
     ping: str = "ping"
+    log_level: t.LoggingLevel | None = "info"
     codes: Mapping[Fault, int] = _CODES
     fills: Mapping[type[Struct], tuple[tuple[str, Any], ...]] = {}
     # Derived from METHODS and GATES.
@@ -243,6 +245,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             tool_argument_faults_are_results=True,
             result_type="complete",
             ping="server/discover",
+            log_level=None,
             codes=_MODERN_CODES,
             fills={t.CacheableResult: (("ttl_ms", 0), ("cache_scope", "private"))},
         ),

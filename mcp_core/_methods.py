@@ -70,7 +70,8 @@ class Method(Struct, frozen=True, eq=False):
 
     `to` is the role that receives it, None for both. `needs` is the path of the capability that makes it legal: the
     receiver's for a request, the sender's for a notification. `input_ok`: its answer may be `input_required`
-    (revision 2026-07-28). `name_field`: the member of the params that names what is asked for.
+    (revision 2026-07-28). `name_field`: the member of the params that names what is asked for. `metered`: it counts against
+    `Limits.tool_calls`. `lasting`: it is open for as long as both sides like.
     """
 
     name: str
@@ -83,6 +84,8 @@ class Method(Struct, frozen=True, eq=False):
     step: Step = Step.WORK
     input_ok: bool = False
     name_field: str = ""
+    metered: bool = False
+    lasting: bool = False
     # Derived, so that a message costs no look-up by type.
     read_params: Callable[[Raw | bytes], Any] = _unread
     read_result: Callable[[Raw | bytes], Any] = _unread
@@ -111,7 +114,7 @@ METHODS: Final[tuple[Method, ...]] = (
 
     # What a server offers
     Method("tools/list", S, t.PaginatedParams, t.ListToolsResult, needs=("tools",)),
-    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name"),
+    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name", metered=True),
     Method("resources/list", S, t.PaginatedParams, t.ListResourcesResult, needs=("resources",)),
     Method("resources/templates/list", S, t.PaginatedParams, t.ListResourceTemplatesResult, needs=("resources",)),
     Method("resources/read", S, t.ReadResourceParams, t.ReadResourceResult, needs=("resources",), input_ok=True, name_field="uri"),
@@ -119,10 +122,10 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("resources/unsubscribe", S, t.UnsubscribeParams, t.EmptyResult, until=R_2026_07_28, needs=("resources", "subscribe")),
     Method("prompts/list", S, t.PaginatedParams, t.ListPromptsResult, needs=("prompts",)),
     Method("prompts/get", S, t.GetPromptParams, t.GetPromptResult, needs=("prompts",), input_ok=True, name_field="name"),
-    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26),  # which has no capability for it
-    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26, needs=("completions",)),
+    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),  # which has no capability for it
+    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26, needs=("completions",), metered=True),
     Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28, needs=("logging",)),
-    Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28),
+    Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28, lasting=True),
 
     # What a server asks of a client. In 2026-07-28 these are values inside an answer: see INPUTS.
     Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult, until=R_2026_07_28, needs=("sampling",)),

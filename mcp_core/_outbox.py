@@ -52,14 +52,16 @@ _ANSWER = Kind.ANSWER  # looking up a member of an enum costs more than the chec
 
 
 class Outbox:
-    """A queue of messages and its size in bytes: all of it, and the part that the peer's own requests have caused."""
+    """A queue of messages and its size in bytes: all of it, and the part that the peer's own requests have caused. `sent`
+    counts what was taken out of it."""
 
-    __slots__ = ("_messages", "answers", "queued")
+    __slots__ = ("_messages", "answers", "queued", "sent")
 
     def __init__(self) -> None:
         self._messages: list[Outgoing] = []
         self.answers = 0
         self.queued = 0
+        self.sent = 0
 
     def put(self, message: Outgoing) -> None:
         if b"\n" in message.data:  # only in JSON that someone else encoded
@@ -77,6 +79,7 @@ class Outbox:
     def take(self) -> list[Outgoing]:
         """Everything, and forget it."""
         messages, self._messages = self._messages, []
+        self.sent += self.queued
         self.answers = self.queued = 0
         return messages
 
@@ -87,6 +90,7 @@ class Outbox:
             return b""
         if len(messages) == 1:
             self._messages = []
+            self.sent += self.queued
             self.answers = self.queued = 0
             return messages[0].data + b"\n"
         lines = [message.data for message in self.take()]

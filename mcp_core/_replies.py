@@ -41,7 +41,7 @@ def _discover(config: Config, params: t.DiscoverParams, peer: Peer) -> tuple[t.R
     result = t.DiscoverResult(
         supported_versions=config.versions, capabilities=config.capabilities, instructions=config.instructions
     )
-    return result, None
+    return result if config.cache is None else config.cache.on(result), None
 
 
 def _ping(config: Config, params: t.PingParams, peer: Peer) -> tuple[t.Result, Peer | None]:

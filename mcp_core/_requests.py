@@ -12,10 +12,11 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ._errors import LocalProtocolError
 from ._state import Act, Life, after
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from .types import ProgressToken, RequestId
 
 __all__ = ["Request", "Requests"]
+
+
+_NOTE: Final = Act.NOTE
+_UNANSWERED: Final = frozenset(life for life in Life if after(life, Act.ANSWER) is Life.DONE)
 
 
 class Request(Struct, gc=False):
@@ -75,6 +80,40 @@ class Requests:
             return None
         self._resume()
         return self.lane.popleft()
+
+    def peer_of(self, id: RequestId) -> Peer:
+        """Who made the request `id`.
+
+        Raises:
+            LocalProtocolError: it is over, or was cancelled.
+        """
+        request = self.table.get(id)
+        if request is None or request.life is Life.CANCELLED:
+            raise LocalProtocolError(f"request {id!r} is over: nothing can be sent on its behalf")
+        return request.peer
+
+    def listener(self, id: RequestId, remembered: Peer | None) -> Peer | None:
+        """Who hears what is said about the request `id`, None if nothing can be said about it any more."""
+        request = self.table.get(id)
+        if request is None or after(request.life, _NOTE) is None:
+            return None
+        # Whoever began with a handshake may have asked for another level since.
+        known = remembered is not None and remembered.dialect is request.peer.dialect
+        return remembered if known else request.peer
+
+    def to_answer(self, id: RequestId) -> Request | None:
+        """The request `id`, to be answered now; None if it wants no answer any more: then it is forgotten.
+
+        Raises:
+            LocalProtocolError: there is no such request, or it has been answered.
+        """
+        request = self.table.get(id)
+        if request is None:
+            raise LocalProtocolError(f"there is no request {id!r} to answer, or it was answered before")
+        if request.life in _UNANSWERED:
+            return request
+        del self.table[id]
+        return None
 
     def cancel(self, id: RequestId) -> bool | None:
         """Mark a request as cancelled: True if a handler has it, False if it only waited, None if it is over or unknown."""

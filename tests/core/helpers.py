@@ -80,6 +80,7 @@ def client_config(
     limits: Limits | None = None,
     methods: Iterable[Method] = (),
     initialize_timeout: float | None = None,
+    keep_alive: float | None = None,
 ) -> Config:
     """A client that speaks `versions`, all if there are none."""
     return Config(
@@ -89,6 +90,7 @@ def client_config(
         limits=limits,
         methods=methods,
         initialize_timeout=initialize_timeout,
+        keep_alive=keep_alive,
     )
 
 
@@ -98,6 +100,7 @@ def server_config(
     limits: Limits | None = None,
     methods: Iterable[Method] = (),
     instructions: str | None = None,
+    keep_alive: float | None = None,
 ) -> Config:
     """A server that speaks `versions`, all if there are none."""
     return Config(
@@ -107,6 +110,7 @@ def server_config(
         limits=limits,
         methods=methods,
         instructions=instructions,
+        keep_alive=keep_alive,
     )
 
 

@@ -191,8 +191,8 @@ REFUSED: list[Any] = [
     # The wrong time
     pytest.param("initialize", initialize()["params"], ALL_ERAS, OPENING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already sent", D, id="initialize twice"),
     pytest.param("initialize", initialize(A)["params"], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already initialized", D, id="initialize again"),
-    pytest.param("tools/call", CALL, ALL_ERAS, CLOSING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "CLOSING", D, id="when closing"),
-    pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.INVALID_REQUEST, UNSET, "is ending", None, id="when closing, stateless"),
+    pytest.param("tools/call", CALL, ALL_ERAS, CLOSING, REMEMBERED, Fault.BUSY, UNSET, "shut down", D, id="when closing"),
+    pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.BUSY, UNSET, "shut down", E, id="when closing, stateless"),
     # No such method
     *(
         pytest.param("odd", None, ALL_ERAS, READY, known(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")

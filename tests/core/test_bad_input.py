@@ -399,7 +399,7 @@ def test_a_line_that_never_ends() -> None:
     started = time.perf_counter()
     for _ in range(300):
         reported += len(talk.reads(chunk))
-        held = max(held, len(talk.conn._lines))
+        held = max(held, len(talk.conn._intake))
     took = time.perf_counter() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -426,7 +426,7 @@ def test_pings_whose_answers_nobody_reads() -> None:
         read += chunk
     assert read < 3 * limit
     assert limit < talk.conn.queued() < limit + 100
-    assert len(talk.conn._lines) <= chunk
+    assert len(talk.conn._intake) <= chunk
     assert talk.waits(3600.0) == []  # time changes nothing: only reading helps
     assert talk.paused()
     answered = 0

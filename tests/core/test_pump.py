@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +18,7 @@ CALL = {"name": "t"}
 class Carrier:
     """A server's connection, its pump, and the events that came out of it; `acts` is done on each."""
 
-    def __init__(self, acts: Callable[[Event], object] = lambda event: None, **limits: int) -> None:
+    def __init__(self, acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> None:
         self.conn = Connection(Role.SERVER, server_config(limits=Limits(**limits)))
         self.acts = acts
         self.taken: list[Event] = []
@@ -33,7 +33,7 @@ class Carrier:
         self.pump.run()
 
 
-def opened(acts: Callable[[Event], object] = lambda event: None, **limits: int) -> Carrier:
+def opened(acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> Carrier:
     carrier = Carrier(acts, **limits)
     carrier.hears(initialize(D), INITIALIZED)
     assert kinds(carrier.taken) == ["PeerReady"]

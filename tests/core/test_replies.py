@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from mcp_core import DIALECTS, Peer
+from mcp_core import DIALECTS, Config, Peer
 from mcp_core import types as t
 from mcp_core._replies import REPLIES
+from mcp_core.registry import Cache
 from tests.core.helpers import CLIENT_INFO, SERVER_INFO, SERVER_OFFERS, STATEFUL, A, D, E, server_config
 
 PEER = Peer(DIALECTS[D], t.ClientCapabilities(), CLIENT_INFO)
@@ -49,6 +51,13 @@ def initialized(version: str) -> t.InitializeResult:
 )
 def test_a_reply(method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None) -> None:
     assert REPLIES[method](CONFIG, params, peer) == (result, remembered)
+
+
+def test_what_a_server_says_of_itself_may_be_kept() -> None:
+    config = Config(SERVER_INFO, SERVER_OFFERS, instructions="be kind", cache=Cache(60, "public"))
+    hinted = replace(DISCOVERED, ttl_ms=60_000, cache_scope="public")
+    assert REPLIES["server/discover"](config, None, PEER) == (hinted, None)
+    assert REPLIES["initialize"](config, None, PEER) == (initialized(D), PEER)
 
 
 def test_there_are_no_others() -> None:

@@ -1,0 +1,82 @@
+"""Our own requests without an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcp_core import DIALECTS, ProgressReceived
+from mcp_core import types as t
+from mcp_core._answers import Call
+from mcp_core._asked import OPENING, Asked
+from mcp_core._outbox import Kind, Outbox
+from tests.core.helpers import D
+
+
+def call(token: object = None, related: Any = None, *, progress: bool = False) -> Call:
+    return Call("ping", None, DIALECTS[D], token, related, progress)
+
+
+def told(out: Outbox) -> list[tuple[Any, Any]]:
+    """Which requests the peer was told to be given up, and why."""
+    found = []
+    for message in out.take():
+        assert message.kind is Kind.CANCEL
+        params = json.loads(message.data)["params"]
+        assert params["requestId"] == message.id
+        found.append((params["requestId"], params.get("reason")))
+    return found
+
+
+def test_ids_are_counted_up() -> None:
+    asked = Asked(Outbox())
+    assert [asked.add(call()) for _ in range(3)] == [1, 2, 3]
+    asked.table.clear()
+    assert asked.add(call()) == asked.next_id - 1 == 4
+
+
+def test_giving_up() -> None:
+    asked = Asked(out := Outbox())
+    asked.add(call())
+    asked.add(call(OPENING))
+    asked.give_up(1, "why")
+    asked.give_up(1, "twice")
+    asked.give_up(2, "what opens is not cancelled")
+    asked.give_up(9, "unknown")
+    assert told(out) == [(1, "why")]
+    assert list(asked.table) == [2]
+
+
+def test_what_was_made_for_a_request_ends_with_it() -> None:
+    asked = Asked(out := Outbox())
+    for related in (5, "5", None, 5):
+        asked.add(call(related=related))
+    asked.give_up_for(5)
+    assert [id for id, _ in told(out)] == [1, 4]
+    assert list(asked.table) == [2, 3]
+
+
+def test_progress_that_was_asked_for_and_grows() -> None:
+    asked = Asked(Outbox())
+    asked.add(call("deaf"))
+    asked.add(call("token", progress=True))
+    heard = [
+        asked.progressed(t.ProgressParams(progress_token=token, progress=progress))
+        for token, progress in ((1, 1), (9, 1), ("2", 1), (2, 1), (2, 1), (2, 0.5), (2, 1.5))
+    ]
+    assert [event for event in heard if event] == [
+        ProgressReceived(2, 1, None, None, "token"),
+        ProgressReceived(2, 1.5, None, None, "token"),
+    ]
+
+
+def test_losing_all() -> None:
+    asked = Asked(out := Outbox())
+    for token in ("a", OPENING, "b"):
+        asked.add(call(token))
+    assert asked.lose_all(None) == ["a", "b"]
+    assert (asked.table, told(out)) == ({}, [])
+    for token in ("c", OPENING):
+        asked.add(call(token))
+    assert asked.lose_all("enough") == ["c"]
+    assert (asked.table, told(out)) == ({}, [(4, "enough")])

@@ -1,0 +1,256 @@
+"""One connection: what a server tells of changes, to whom and when; and how a client hears that a listening has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import (
+    Connection,
+    ConnectionClosed,
+    Limits,
+    RequestReceived,
+    ResultReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
+from mcp_core._subscriptions import Change
+from tests.core.helpers import (
+    INITIALIZED,
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    Message,
+    Talk,
+    assert_error,
+    call,
+    cancelled,
+    client,
+    initialize,
+    kinds,
+    modern,
+    notification,
+    only,
+    opened,
+    received,
+    request,
+    result,
+    server,
+    server_config,
+)
+
+TOOLS, PROMPTS, RESOURCES, ONE = Change("tools"), Change("prompts"), Change("resources"), Change(uri="x:1")
+ID = "io.modelcontextprotocol/subscriptionId"
+
+
+def listen(id: Any, **wanted: Any) -> Message:
+    return modern(id, "subscriptions/listen", {"notifications": wanted})
+
+
+def listening(id: Any = 1, **limits: Any) -> Talk:
+    """A server with a client that listens to tools and to one resource."""
+    talk = server(E, **limits)
+    answer = talk.answer(listen(id, toolsListChanged=True, resourceSubscriptions=["x:1"]))
+    assert answer == notification(
+        "notifications/subscriptions/acknowledged",
+        {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["x:1"]}, "_meta": {ID: id}},
+    )
+    return talk
+
+
+def told(talk: Talk) -> list[tuple[str, Any]]:
+    return [
+        (message["method"], message.get("params", {}).get("uri", message.get("params", {}).get("_meta")))
+        for message in talk.says()
+    ]
+
+
+# -- Sessions ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("RES-4", "RES-5", "RES-14", "TOOL-23", "PRM-5")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_session_is_told_of_lists_and_of_what_it_subscribed_to(version: str) -> None:
+    talk = server(version)
+    assert talk.conn.send_change(TOOLS)
+    assert talk.conn.send_change(PROMPTS)
+    assert talk.conn.send_change(RESOURCES)
+    assert not talk.conn.send_change(ONE)
+    assert (
+        talk.says()
+        == [
+            notification(f"notifications/{name}/list_changed", {})
+            for name in ("tools", "prompts", "resources")
+        ]
+        or told(talk) == []
+    )
+    assert talk.answer(request(1, "resources/subscribe", {"uri": "x:1"})) == result(1)
+    assert talk.conn.send_change(ONE)
+    assert told(talk) == [("notifications/resources/updated", "x:1")]
+    assert talk.answer(request(2, "resources/unsubscribe", {"uri": "x:1"})) == result(2)
+    assert not talk.conn.send_change(ONE)
+    assert talk.says() == []
+
+
+def test_nothing_is_told_before_the_session_is_open() -> None:
+    talk = Talk(Connection(Role.SERVER, server_config()))
+    assert not talk.conn.send_change(TOOLS)
+    talk.answer(initialize(D))
+    assert talk.conn.send_change(TOOLS)
+    assert talk.says() == []
+    talk.hears(INITIALIZED)
+    assert told(talk) == [("notifications/tools/list_changed", None)]
+
+
+def test_what_was_not_declared_is_not_told() -> None:
+    talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability())))
+    assert not talk.conn.send_change(TOOLS)
+    assert_error(talk.refusal(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1)
+
+
+# -- Listening -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("META-12", "SUB-1", "SUB-2", "SUB-3", "SUB-4", "SUB-6", "SUB-8")
+@pytest.mark.parametrize("id", [1, "1", 0])
+def test_who_listens_is_told_on_its_stream_and_by_its_id(id: Any) -> None:
+    talk = listening(id)
+    assert talk.conn.stats().in_flight == 0  # it needs no handler, and takes nobody's place
+    assert not talk.conn.send_change(PROMPTS)
+    assert talk.conn.send_change(TOOLS)
+    (message,) = talk.conn.messages_to_send()
+    assert (message.related, type(message.related)) == (id, type(id))
+    assert talk.conn.send_change(ONE)
+    assert talk.says() == [notification("notifications/resources/updated", {"uri": "x:1", "_meta": {ID: id}})]
+
+
+def test_the_id_of_a_subscription_is_in_use() -> None:
+    talk = listening(1)
+    assert_error(talk.refusal(call(1, E)), -32600, 1, "still in use")
+    assert kinds(talk.hears(call("1", E))) == ["RequestReceived"]
+    talk.hears(cancelled(1))
+    assert kinds(talk.hears(call(1, E))) == ["RequestReceived"]
+
+
+@pytest.mark.requirement("SUB-7")
+def test_a_cancelled_subscription_is_told_nothing_more() -> None:
+    talk = listening(1)
+    talk.conn.send_change(TOOLS)
+    talk.says()
+    assert talk.hears(cancelled(1)) == []
+    assert not talk.conn.send_change(TOOLS)
+    assert talk.says() == []
+
+
+def test_too_many_subscriptions() -> None:
+    talk = listening(1, listens=1, uris=2, uri=8)
+    assert_error(talk.refusal(listen(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
+    talk.hears(cancelled(1))
+    uris = ["x:1", "x:2", "x:3"]
+    assert_error(talk.refusal(listen(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs")
+    assert_error(
+        talk.refusal(listen(4, resourceSubscriptions=["x:1234567"])), -32602, 4, "at most 8 characters"
+    )
+    talk = server(D, uris=1)
+    talk.answer(request(1, "resources/subscribe", {"uri": "x:1"}))
+    assert_error(talk.refusal(request(2, "resources/subscribe", {"uri": "x:2"})), -32000, 2)
+
+
+# -- Slow readers --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_read_stays_a_set_of_changes() -> None:
+    talk = server(E, uris=2000)
+    uris = [f"x:{'y' * 100}{n}" for n in range(1000)]
+    talk.hears(listen(1, toolsListChanged=True, resourceSubscriptions=uris))
+    talk.conn.messages_to_send()
+    for _ in range(20):
+        for uri in uris:
+            assert talk.conn.send_change(Change(uri=uri))
+    assert talk.conn.queued() < 17 * 1024
+    found = []
+    while messages := talk.says():
+        found += [message["params"]["uri"] for message in messages]
+    # Each is told at least once, and what had been made into messages already at most once more.
+    assert set(found) == set(uris)
+    assert len(found) < len(uris) + 200
+
+
+# -- Ends ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DEC-1")
+@pytest.mark.parametrize("end", ["wind_down", "close"])
+def test_the_end_by_the_server_is_the_result_alone(end: str) -> None:
+    talk = listening(1)
+    talk.hears(call(2, E))
+    getattr(talk.conn, end)()
+    farewell = only(talk.says())
+    assert farewell["id"] == 1
+    assert farewell["result"]["resultType"] == "complete"
+    assert farewell["result"]["_meta"][ID] == 1
+    assert not talk.conn.send_change(TOOLS)
+    talk.conn.close()
+    assert isinstance(talk.events()[-1], ConnectionClosed)
+    assert talk.says() == []
+
+
+def test_what_was_not_told_yet_is_told_before_the_end() -> None:
+    talk = listening(1)
+    talk.hears(call(2, E))
+    talk.conn.send_result(2, {"content": [{"type": "text", "text": "x" * 20_000}]})
+    talk.conn.send_change(TOOLS)
+    talk.conn.close()
+    assert [message.get("method", message.get("id")) for message in talk.says()] == [
+        2,
+        "notifications/tools/list_changed",
+        1,
+    ]
+
+
+def test_a_client_that_is_gone_is_told_nothing() -> None:
+    talk = listening(1)
+    assert kinds(talk.ends()) == ["ConnectionClosed"]
+    assert talk.says() == []
+    assert talk.state() is State.CLOSED
+    assert not talk.conn.send_change(TOOLS)
+
+
+def test_a_subscription_does_not_keep_a_connection_open() -> None:
+    talk = listening(1)
+    talk.hears(call(2, E))
+    assert kinds(talk.ends()) == ["ConnectionClosed"]
+    assert talk.state() is State.CLOSING
+    talk.conn.send_result(2, t.EmptyResult())
+    assert only(talk.says())["id"] == 2
+
+
+@pytest.mark.requirement("CXL-17")
+def test_a_server_may_end_what_lasts_by_a_cancellation() -> None:
+    talk = client(E)
+    lasting = talk.conn.send_request(
+        "subscriptions/listen", t.ListenParams(notifications=t.SubscriptionFilter()), token="lasting"
+    )
+    other = talk.conn.send_request("tools/list", token="other")
+    talk.says()
+    assert talk.hears(cancelled(other)) == []  # nothing but what lasts ends so
+    ended = received(talk.hears(cancelled(lasting)), ResultReceived)
+    assert (ended.token, type(ended.result)) == ("lasting", t.ListenResult)
+    assert talk.hears(result(lasting)) == []
+    assert (
+        received(talk.hears(result(other, {"resultType": "complete", "tools": []})), ResultReceived).token
+        == "other"
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_server_without_listeners_loses_nothing(version: str) -> None:
+    talk = server(version)
+    talk.hears(call(1, version))
+    talk.conn.send_result(1, t.EmptyResult())
+    assert only(talk.says())["id"] == 1
+    assert Limits().listens == 64
+    assert received(talk.hears(call(2, version)), RequestReceived).id == 2

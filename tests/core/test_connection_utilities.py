@@ -1,0 +1,334 @@
+"""One connection: log messages, the limit on tool calls, signs of life, an orderly end, and what it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import (
+    Connection,
+    ConnectionClosed,
+    ConnectionLost,
+    Limits,
+    LocalProtocolError,
+    MessageRejected,
+    Rate,
+    RequestReceived,
+    Role,
+    State,
+    Stats,
+)
+from mcp_core import types as t
+from tests.core.helpers import (
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    Talk,
+    assert_closed,
+    assert_error,
+    call,
+    client,
+    client_config,
+    initialize,
+    kinds,
+    line,
+    modern,
+    only,
+    opened,
+    ping,
+    received,
+    request,
+    result,
+    server,
+    server_config,
+)
+
+BUSY = {version: 429 if version == E else -32000 for version in VERSIONS}
+EMPTY = t.EmptyResult()
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+
+# -- Log messages --------------------------------------------------------------------------------------------------------
+
+
+def levels(talk: Talk) -> list[Any]:
+    return [message["params"]["level"] for message in talk.says()]
+
+
+def log_all(talk: Talk, related: Any = None) -> list[Any]:
+    for level in t.LOGGING_LEVELS:
+        talk.conn.send_log(level, "x", related=related)
+    return levels(talk)
+
+
+@pytest.mark.requirement("LOG-3")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_level_counts_from_now_on_for_what_runs_too(version: str) -> None:
+    talk = server(version)
+    talk.hears(call(1, version))
+    assert talk.answer(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
+    assert log_all(talk) == log_all(talk, related=1) == ["critical", "alert", "emergency"]
+    talk.answer(request(3, "logging/setLevel", {"level": "emergency"}))
+    assert log_all(talk, related=1) == ["emergency"]
+
+
+@pytest.mark.requirement("LOG-5")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_level_that_does_not_exist(version: str) -> None:
+    talk = server(version)
+    for params in ({"level": "loud"}, {"level": 3}, {}):
+        assert_error(talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel")
+    assert log_all(talk)[0] == "info"
+
+
+@pytest.mark.requirement("LOG-7", "LOG-8", "LOG-9")
+def test_a_stateless_request_says_what_it_wants_to_hear() -> None:
+    talk = server(E)
+    talk.hears(
+        modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}), modern(2, "tools/call", {"name": "t"})
+    )
+    assert log_all(talk, related=1) == ["alert", "emergency"]
+    assert log_all(talk, related=2) == log_all(talk) == []
+    assert talk.conn.send_log("alert", "x", related=1)
+    (message,) = talk.conn.messages_to_send()
+    assert message.related == 1  # on that request's stream, where a transport has streams
+    talk.conn.send_result(1, EMPTY)
+    talk.says()
+    assert not talk.conn.send_log("alert", "too late", related=1)
+
+
+@pytest.mark.requirement("LOG-6", "LOG-10")
+def test_levels_of_the_newest_revision() -> None:
+    talk = server(E)
+    assert_error(talk.refusal(modern(1, "logging/setLevel", {"level": "error"})), -32601, 1)
+    assert_error(talk.refusal(modern(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})), -32602, 2)
+
+
+def test_both_eras_on_one_connection_hear_what_they_asked_for() -> None:
+    talk = server(D)
+    talk.answer(request(1, "logging/setLevel", {"level": "emergency"}))
+    talk.hears(call(2, D), modern(3, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}))
+    assert log_all(talk, related=2) == ["emergency"]
+    assert log_all(talk, related=3) == ["alert", "emergency"]
+
+
+@pytest.mark.requirement("LOG-1")
+def test_who_did_not_declare_logging_cannot_log() -> None:
+    talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities()))
+    with pytest.raises(LocalProtocolError, match="logging"):
+        talk.conn.send_log("error", "x")
+    assert_error(talk.refusal(request(1, "logging/setLevel", {"level": "error"})), -32601, 1)
+    with pytest.raises(LocalProtocolError, match="not something that a client sends"):
+        client(D).conn.send_log("error", "x")
+
+
+def test_a_log_message_before_anyone_is_there() -> None:
+    assert not Talk(Connection(Role.SERVER, server_config())).conn.send_log("error", "x")
+
+
+# -- The limit on tool calls ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DEC-13", "TOOL-24")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_too_many_calls_in_a_short_time(version: str) -> None:
+    talk = server(version, tool_calls=Rate(per_second=2, burst=2))
+    assert kinds(talk.hears(call(1, version), call(2, version))) == ["RequestReceived"] * 2
+    refused = talk.refusal(call(3, version))
+    assert_error(refused, BUSY[version], 3, "try again in 0.5 s")
+    assert refused["error"]["data"] == {"retryAfter": 0.5}
+    complete = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
+    asked = (
+        modern(4, "completion/complete", complete)
+        if version == E
+        else request(4, "completion/complete", complete)
+    )
+    assert_error(talk.refusal(asked), BUSY[version], 4)
+    lists = modern(5, "tools/list") if version == E else request(5, "tools/list")
+    assert kinds(talk.hears(lists)) == ["RequestReceived"]  # other requests are not counted
+    talk.now += 0.5
+    assert kinds(talk.hears(call(6, version))) == ["RequestReceived"]
+    assert talk.conn.stats().in_flight == 4
+
+
+def test_no_limit() -> None:
+    talk = server(D, tool_calls=None, in_flight=20_000)
+    assert len(talk.hears(*(call(n) for n in range(12_000)))) == 12_000
+
+
+# -- Signs of life -------------------------------------------------------------------------------------------------------
+
+
+def living(role: Role, version: str) -> Talk:
+    config = (
+        server_config(keep_alive=10.0) if role is Role.SERVER else client_config(version, keep_alive=10.0)
+    )
+    return opened(role, version, config)
+
+
+@pytest.mark.requirement("PING-3")
+@pytest.mark.parametrize(
+    ("role", "version"),
+    [*((role, version) for role in Role for version in STATEFUL), (Role.CLIENT, E)],
+)
+def test_a_silent_peer_is_asked_and_an_answer_is_a_sign_of_life(role: Role, version: str) -> None:
+    talk = living(role, version)
+    assert talk.conn.next_deadline() == 10.0
+    assert talk.waits(9.9) == []
+    assert talk.says() == []
+    assert talk.waits(0.1) == []
+    asked = only(talk.says())
+    assert asked["method"] == ("server/discover" if version == E else "ping")
+    assert talk.conn.next_deadline() == 20.0
+    talk.now = 19.0
+    assert talk.hears(result(asked["id"])) == []
+    assert talk.conn.next_deadline() == 29.0
+    assert talk.conn.stats().calls == 0
+    # So is an error, an answer that is none, or anything else.
+    for answer in (
+        {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "what?"}},
+        {"jsonrpc": "2.0", "id": 0, "result": {}, "error": 5},
+    ):
+        talk.waits(10.0)
+        events = talk.hears({**answer, "id": only(talk.says())["id"]})
+        assert [event for event in events if not isinstance(event, MessageRejected)] == []
+        assert talk.conn.next_deadline() == talk.now + 10.0
+
+
+@pytest.mark.requirement("PING-3", "PING-4")
+@pytest.mark.parametrize("role", Role)
+def test_a_peer_that_stays_silent_is_given_up(role: Role) -> None:
+    talk = living(role, D)
+    if role is Role.CLIENT:
+        talk.conn.send_request("tools/list", token="waiting")
+    talk.waits(10.0)
+    talk.says()
+    events = talk.waits(10.0)
+    lost = ["waiting"] if role is Role.CLIENT else []
+    assert_closed(events, *lost, error=ConnectionLost, text=f"the {role.other.value} was silent for 20 s")
+    assert (talk.state(), talk.conn.next_deadline()) == (State.CLOSED, None)
+    assert talk.says() == []
+
+
+def test_it_begins_with_the_conversation() -> None:
+    talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
+    talk.hears(initialize(D))
+    talk.says()
+    assert talk.conn.next_deadline() is None
+    assert talk.waits(1000.0) == []
+    talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
+    talk.hears(modern(1, "tools/call", {"name": "t"}))
+    assert talk.conn.next_deadline() is None  # a stateless peer is not asked: it is nobody in particular
+
+
+def test_the_nearer_deadline_counts() -> None:
+    config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=3.0))
+    talk = opened(Role.SERVER, D, config)
+    talk.hears(call(1), call(2), call(3))
+    assert talk.paused()
+    assert talk.conn.next_deadline() == 3.0
+    talk.now = 4.0
+    config = client_config(D, keep_alive=1.0, initialize_timeout=30.0)
+    talk = Talk(Connection(Role.CLIENT, config))
+    talk.conn.open(0.0)
+    assert talk.conn.next_deadline() == 30.0
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
+def test_an_interval_that_is_none(seconds: float) -> None:
+    with pytest.raises(ValueError, match="keep_alive is a number of seconds above 0"):
+        server_config(keep_alive=seconds)
+
+
+# -- An orderly end ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_winding_down(version: str) -> None:
+    talk = server(version)
+    talk.hears(call(1, version))
+    talk.conn.wind_down()
+    assert talk.state() is State.CLOSING
+    assert_error(talk.refusal(call(2, version)), BUSY[version], 2, "shut down")
+    if version != E:
+        assert talk.answer(ping(3)) == result(3)
+    assert talk.conn.send_progress(1, 0.5) is False
+    assert talk.conn.send_result(1, EMPTY)
+    assert only(talk.says())["id"] == 1
+    talk.conn.close()
+    assert_closed(talk.events(), error=None)
+    assert talk.state() is State.CLOSED
+
+
+def test_winding_down_and_the_end_of_the_input() -> None:
+    talk = server(D)
+    talk.hears(call(1))
+    talk.conn.wind_down()
+    assert kinds(talk.ends()) == ["ConnectionClosed"]
+    assert talk.conn.send_result(1, EMPTY)
+    talk.conn.close()
+    assert talk.events() == []
+
+
+def test_what_waits_for_a_place_was_taken_and_is_worked_on() -> None:
+    talk = server(D, in_flight=1)
+    talk.hears(call(1), call(2))
+    talk.conn.wind_down()
+    talk.conn.send_result(1, EMPTY)
+    assert received(talk.events(), RequestReceived).id == 2
+
+
+def test_winding_down_cancels_nothing_until_it_is_closed() -> None:
+    talk = server(D)
+    talk.hears(call(1))
+    talk.conn.wind_down()
+    talk.conn.wind_down()
+    assert talk.events() == []
+    talk.conn.close()
+    assert kinds(talk.events()) == ["RequestCancelled", "ConnectionClosed"]
+    talk.conn.wind_down()
+    assert talk.state() is State.CLOSED
+
+
+def test_a_client_does_not_wind_down() -> None:
+    talk = client(D)
+    talk.conn.wind_down()
+    assert talk.state() is State.READY
+
+
+# -- What it counts ------------------------------------------------------------------------------------------------------
+
+
+def test_stats() -> None:
+    talk = server(D, in_flight=1)
+    before = talk.conn.stats()
+    said = line(call(1)) + line(call(2)) + line("{}") + b"half"
+    talk.conn.receive_data(said, 0.0)
+    assert talk.conn.stats().buffered == len(said)
+    assert kinds([talk.conn.next_event()]) == ["RequestReceived"]  # type: ignore[list-item]
+    assert kinds(talk.events()) == ["MessageRejected"]
+    talk.conn.send_request("roots/list")
+    stats = talk.conn.stats()
+    queued = talk.conn.queued()
+    assert queued > 0
+    assert stats == Stats(
+        in_flight=1,
+        waiting=1,
+        calls=1,
+        events=0,
+        buffered=4,
+        queued=queued,
+        received=before.received + len(said),
+        sent=before.sent,
+        rejected=1,
+    )
+    talk.says()
+    assert talk.conn.stats().sent == before.sent + queued
+    talk.conn.close()
+    assert talk.conn.stats().events == 2
+    assert isinstance(talk.events()[-1], ConnectionClosed)
+    talk.conn.send_result(1, EMPTY)
+    talk.conn.receive_data(b"more", 0.0)
+    after = talk.conn.stats()
+    assert (after.in_flight, after.waiting, after.calls, after.events, after.buffered) == (0, 0, 0, 0, 0)

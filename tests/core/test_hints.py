@@ -1,0 +1,50 @@
+"""The caching hints, as a value that a server gives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from mcp_core.registry import Cache
+from mcp_core.types import ListToolsResult
+
+
+@pytest.mark.parametrize(
+    ("cache", "ttl_ms", "scope"),
+    [
+        (Cache(), 0, "private"),
+        (Cache(300), 300_000, "private"),
+        (Cache(0.0015, "public"), 2, "public"),
+        (Cache(ttl=2**53 / 1000 - 1), 2**53 - 1000, "private"),
+    ],
+)
+def test_the_hints_of_a_result(cache: Cache, ttl_ms: int, scope: str) -> None:
+    result = ListToolsResult(tools=[])
+    hinted = cache.on(result)
+    assert (hinted.ttl_ms, hinted.cache_scope) == (ttl_ms, scope)
+    assert isinstance(hinted.ttl_ms, int)
+    assert (result.ttl_ms, result.cache_scope) == (None, None)
+
+
+def test_hints_that_a_result_has_already_win_each_by_itself() -> None:
+    cache = Cache(5, "public")
+    assert cache.on(ListToolsResult(tools=[], ttl_ms=0)) == ListToolsResult(
+        tools=[], ttl_ms=0, cache_scope="public"
+    )
+    assert cache.on(ListToolsResult(tools=[], cache_scope="private")) == ListToolsResult(
+        tools=[], ttl_ms=5000, cache_scope="private"
+    )
+
+
+@pytest.mark.parametrize("ttl", [-1, -0.001, math.inf, math.nan, 2**53])
+def test_times_that_are_none(ttl: float) -> None:
+    with pytest.raises(ValueError, match="ttl is a number of seconds from 0 on"):
+        Cache(ttl)
+
+
+@pytest.mark.parametrize("scope", ["", "Public", "shared", None])
+def test_scopes_that_are_none(scope: Any) -> None:
+    with pytest.raises(ValueError, match="scope is 'public' or 'private'"):
+        Cache(1, scope)

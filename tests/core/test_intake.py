@@ -1,0 +1,101 @@
+"""From bytes to messages: one at a time, in order, and nothing raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from mcp_core import Limits
+from mcp_core._intake import Intake
+from mcp_core._jsonrpc import BadMessage, Envelope
+from tests.core.helpers import call, encoded, initialize, line, ping
+
+
+def told(message: Envelope | BadMessage | None) -> Any:
+    """The method of a request, what is wrong with a bad message, None for none."""
+    if isinstance(message, BadMessage):
+        return message.message
+    if message is None:
+        return None
+    assert message.method is not UNSET
+    return message.method
+
+
+def all_of(intake: Intake) -> list[Any]:
+    found = []
+    while (message := intake.next_message()) is not None:
+        found.append(told(message))
+    return found
+
+
+def test_lines() -> None:
+    intake = Intake(Limits())
+    intake.feed(line(ping(1)) + b"\n \t\r\n" + line(call(2)) + b"{\n" + b'{"jso')
+    assert intake.in_line
+    first, second, third = all_of(intake)
+    assert (first, second) == ("ping", "tools/call")
+    assert "not JSON" in third
+    assert (len(intake), intake.in_line) == (5, True)
+    assert intake.received == len(line(ping(1)) + line(call(2))) + 12
+
+
+def test_whole_messages_come_with_their_stream() -> None:
+    intake = Intake(Limits(message=200))
+    intake.add(encoded(ping(1)), 7)
+    intake.add(b"x" * 201, 8)
+    intake.add(b"  ", 9)
+    intake.add(encoded(call(2)), None)
+    assert len(intake) == intake.received
+    seen = []
+    while (message := intake.next_message()) is not None:
+        seen.append((told(message), intake.related))
+    assert seen == [("ping", 7), ("the message is longer than 200 bytes", 8), ("tools/call", None)]
+    assert len(intake) == 0
+
+
+def test_a_batch_is_taken_apart_member_by_member() -> None:
+    intake = Intake(Limits(batch=2))
+    intake.feed(line([ping(1), call(2)]))
+    assert all_of(intake) == ["a message is a JSON object, not an array"]
+    intake.batches = True
+    intake.feed(line([ping(1), call(2)]) + line(ping(3)))
+    assert told(intake.next_message()) == "ping"
+    assert len(intake) == len(encoded(call(2))) + len(line(ping(3)))
+    assert all_of(intake) == ["tools/call", "ping"]
+
+
+def test_batches_that_are_none() -> None:
+    intake = Intake(Limits(batch=2))
+    intake.batches = True
+    intake.feed(b"[]\n" + line([ping(1)] * 3) + b"[1,\n" + line([initialize(), 5, ping(1)][:2]))
+    empty, many, broken, opening, number = all_of(intake)
+    assert empty.endswith("this one has 0")
+    assert many.endswith("this one has 3")
+    assert "not JSON" in broken
+    assert opening == "initialize is never part of a batch"
+    assert number
+
+
+def test_clearing_forgets_everything() -> None:
+    intake = Intake(Limits())
+    intake.batches = True
+    intake.feed(line([ping(1), ping(2)]) + b'{"half')
+    intake.next_message()
+    intake.add(encoded(ping(3)), None)
+    intake.clear()
+    assert (len(intake), intake.in_line, intake.next_message()) == (0, False, None)
+    assert repr(intake) == "<Intake of 0 bytes>"
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([line(ping(1)), b"\n", b"[", line([ping(2)])])))
+def test_nothing_is_raised_and_nothing_is_kept(chunks: list[bytes]) -> None:
+    intake = Intake(Limits(message=64))
+    intake.batches = True
+    for chunk in chunks:
+        intake.feed(chunk)
+        for found in all_of(intake):
+            assert isinstance(found, str)
+        assert len(intake) <= 64 + 1

@@ -1,0 +1,36 @@
+"""When a silent peer is asked, and when it is given up."""
+
+from __future__ import annotations
+
+from mcp_core._keep_alive import Due, KeepAlive
+
+
+def test_silence_is_asked_about_and_then_believed() -> None:
+    alive = KeepAlive(10.0)
+    assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)  # it has not begun
+    alive.heard(0.0)
+    assert [alive.due(at) for at in (0.0, 9.9, 10.0, 10.0, 19.9, 20.0)] == [
+        Due.NOTHING,
+        Due.NOTHING,
+        Due.ASK,
+        Due.NOTHING,
+        Due.NOTHING,
+        Due.GIVE_UP,
+    ]
+    assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)
+
+
+def test_whatever_is_heard_counts() -> None:
+    alive = KeepAlive(10.0)
+    alive.heard(0.0)
+    assert alive.due(10.0) is Due.ASK
+    alive.heard(15.0)
+    assert alive.deadline == 25.0
+    assert alive.due(25.0) is Due.ASK
+
+
+def test_nobody_is_asked_where_nobody_wants_that() -> None:
+    alive = KeepAlive(None)
+    alive.heard(0.0)
+    assert (alive.deadline, alive.silence, alive.due(1e9)) == (None, 0.0, Due.NOTHING)
+    assert KeepAlive(10.0).silence == 20.0

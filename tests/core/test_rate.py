@@ -1,0 +1,55 @@
+"""The token bucket: what passes at which time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core import Bucket, Rate
+
+
+def test_a_burst_and_then_the_rate() -> None:
+    bucket = Bucket(Rate(per_second=2, burst=3))
+    assert [bucket.take(0.0) for _ in range(4)] == [0, 0, 0, 0.5]
+    assert bucket.take(0.25) == 0.25
+    assert bucket.take(0.5) == 0
+    assert bucket.take(0.5) == 0.5
+    assert repr(bucket) == "<Bucket of 2/s, 0 of 3 left>"
+
+
+def test_a_rest_fills_it_and_no_more() -> None:
+    bucket = Bucket(Rate(per_second=2, burst=3))
+    bucket.take(100.0)
+    assert [bucket.take(1000.0) for _ in range(4)] == [0, 0, 0, 0.5]
+
+
+def test_what_is_refused_costs_nothing() -> None:
+    bucket = Bucket(Rate(per_second=1, burst=1))
+    assert bucket.take(0.0) == 0
+    assert [bucket.take(0.5) for _ in range(3)] == [0.5, 0.5, 0.5]
+    assert bucket.take(1.0) == 0
+
+
+@given(
+    st.floats(0.1, 100),
+    st.integers(1, 50),
+    st.lists(st.floats(0, 10), max_size=60),
+)
+def test_who_waits_as_told_is_let_in(per_second: float, burst: int, pauses: list[float]) -> None:
+    bucket = Bucket(Rate(per_second, burst))
+    now = passed = 0.0
+    for pause in pauses:
+        now += pause
+        wait = bucket.take(now)
+        if wait:
+            now += wait * (1 + 1e-9)
+            assert bucket.take(now) < 1e-6
+        passed += 1
+    assert passed <= burst + now * per_second + 1
+
+
+@pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (-1, 1), (1, 0), (float("nan"), 1)])
+def test_a_rate_that_lets_nothing_through(per_second: float, burst: int) -> None:
+    with pytest.raises(ValueError, match="a rate is positive"):
+        Rate(per_second, burst)
