@@ -10,7 +10,7 @@ import traceback
 from time import monotonic
 
 from mcp_core import NEED_DATA, PAUSED, Connection, RequestReceived, Role, State
-from mcp_core.registry import Server, Service
+from mcp_core.registry import Runtime, Server, Service
 
 server = Server("greeter")
 
@@ -21,14 +21,15 @@ def greet(name: str) -> str:
     return f"Hello, {name}!"
 
 
-def report(request: RequestReceived, reference: str, exc: BaseException) -> None:
-    print(f"{request.method.name} failed (reference {reference})", file=sys.stderr)
-    traceback.print_exception(exc)
+class Log(Runtime):
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        print(f"{request.method.name} failed (reference {reference})", file=sys.stderr)
+        traceback.print_exception(exc)
 
 
 def serve() -> None:
     conn = Connection(Role.SERVER, server.config())
-    service = Service(server, conn, report=report)
+    service = Service(server, conn, Log())
     while conn.state is not State.CLOSED:
         event = conn.next_event()
         if event is NEED_DATA or event is PAUSED:

@@ -1,10 +1,14 @@
-"""A server with all that a server can offer: tools with structured results and progress, resources, templates, a prompt.
+"""A server with all that a server can offer: tools with structured results and progress, resources, templates, a prompt,
+and completions.
 
 The weather is made up, but always the same for the same city. Try it::
 
     mcp-trio inspect -- python weather.py
     mcp-trio call forecast city=Oslo days=3 -- python weather.py
     mcp-trio call watch city=Oslo hours=8 -- python weather.py
+    mcp-trio read weather://Lima/today -- python weather.py
+    mcp-trio prompt pack city=Lima -- python weather.py
+    mcp-trio complete pack city O -- python weather.py
 """
 
 from dataclasses import dataclass
@@ -110,6 +114,13 @@ def pack(city: str, days: int = 3) -> str:
         days: how long it takes.
     """
     return f"I travel to {city} for {days} days. Look at the forecast and tell me what to pack."
+
+
+@server.completion("pack", "city")
+@server.completion("weather://{city}/today", "city")
+def cities_like(typed: str) -> list[str]:
+    """The cities whose names begin with what has been typed."""
+    return [city for city in CITIES if city.lower().startswith(typed.lower())]
 
 
 if __name__ == "__main__":

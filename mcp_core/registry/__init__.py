@@ -7,10 +7,14 @@ runtime."""
 
 from __future__ import annotations
 
+from mcp_core._hints import Cache
+
 from ._content import Audio, File, Image
 from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound
 from ._invocation import Invocation
+from ._middleware import Middleware, Proceed
+from ._runtime import Runtime
 from ._server import Server
 from ._service import Job, Service
 from ._uri_matcher import UriMatcher
@@ -18,13 +22,17 @@ from ._uri_template import UriTemplate
 
 __all__ = [
     "Audio",
+    "Cache",
     "Context",
     "DeclarationError",
     "File",
     "Image",
     "Invocation",
     "Job",
+    "Middleware",
+    "Proceed",
     "ResourceNotFound",
+    "Runtime",
     "Server",
     "Service",
     "UriMatcher",

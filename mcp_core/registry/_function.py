@@ -5,7 +5,7 @@ Rules of this file:
 1. Everything is found out when the function is declared; a call never inspects anything.
 2. What cannot be offered to a peer is an error here, with the name of the function and the parameter in it:
    `*args`, `**kwargs`, positional-only parameters, annotations that do not resolve, classes, generators.
-3. The parameter annotated with `Context` (or a subclass, or `Context | None`) is filled in by the runtime at
+3. The parameter annotated with `Context` (or `Context[Value]`, a subclass, or `Context | None`) is filled in by the runtime at
    whatever position it stands, and is no argument.
 4. A trailing underscore is Python's way around its keywords and not part of a name: `from_` is the argument
    `from`, unless the function has a `from` of its own.
@@ -202,7 +202,10 @@ def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
 
 def _is_context(annotation: Any) -> bool:
     members = [member for member in union_members(annotation) if member is not types.NoneType]
-    return len(members) == 1 and isinstance(members[0], type) and issubclass(members[0], Context)
+    if len(members) != 1:
+        return False
+    bare = typing.get_origin(members[0]) or members[0]
+    return isinstance(bare, type) and issubclass(bare, Context)
 
 
 def _wire_name(name: str, names: set[str]) -> str:

@@ -26,7 +26,8 @@ __all__ = ["MethodEntry"]
 class MethodEntry:
     """A declared method. Raises `DeclarationError` when it cannot be served."""
 
-    __slots__ = ("_parameter", "function", "row", "thread")
+    __slots__ = ("_parameter", "function", "number", "row", "thread")
+    number: int  # which declaration of the server it is
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from mcp_core._dialects import Dialect
 from mcp_core._errors import Fault, McpError
 from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
 
+from ._completion import Completers
 from ._content import block_of
 from ._errors import DeclarationError
 from ._function import inspect_function
@@ -46,7 +47,8 @@ class PromptOptions(TypedDict, total=False):
 class PromptEntry:
     """A declared prompt. Raises `DeclarationError` when it cannot be served."""
 
-    __slots__ = ("_read", "function", "listed", "name", "thread")
+    __slots__ = ("_prompt", "_read", "completers", "function", "name", "number", "thread")
+    number: int  # which declaration of the server it is
 
     def __init__(self, function: Callable[..., Any], options: PromptOptions) -> None:
         self.function = found = inspect_function(function, returns=False)
@@ -57,11 +59,12 @@ class PromptEntry:
         if self.thread and found.is_async:
             raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
         self._read = TextReader(found).read
+        self.completers = Completers(found)
         arguments = [
             PromptArgument(name=p.wire_name, description=p.description or None, required=p.required)
             for p in found.parameters
         ]
-        self.listed = Prompt(
+        self._prompt = Prompt(
             name=self.name,
             title=options.get("title"),
             description=options.get("description") or found.description or None,
@@ -72,6 +75,14 @@ class PromptEntry:
 
     def __repr__(self) -> str:
         return f"<prompt {self.name!r}: {self.function.label}>"
+
+    @property
+    def description(self) -> str | None:
+        return self._prompt.description
+
+    def listed(self, dialect: Dialect) -> Prompt:
+        """The entry of `prompts/list`."""
+        return self._prompt
 
     def prepare(self, arguments: Mapping[str, str] | None, dialect: Dialect) -> Invocation:
         """The call to make.
@@ -92,7 +103,7 @@ class PromptInvocation(Invocation):
 
     def __init__(self, entry: PromptEntry, arguments: dict[str, Any], dialect: Dialect) -> None:
         super().__init__(entry.function, entry.thread, arguments, dialect)
-        self._description = entry.listed.description
+        self._description = entry.description
 
     def result(self, value: Any) -> Result:
         refuse_coroutine(value, self.function.label)

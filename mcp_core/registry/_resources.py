@@ -17,8 +17,10 @@ from typing import Any, TypedDict
 
 from mcp_core._dialects import Dialect
 from mcp_core._errors import Fault
+from mcp_core._hints import Cache
 from mcp_core.types import (
     Annotations,
+    CacheableResult,
     ErrorData,
     Icon,
     ReadResourceResult,
@@ -28,6 +30,7 @@ from mcp_core.types import (
     Result,
 )
 
+from ._completion import Completers
 from ._content import MEDIA, Audio, File, Image, base64_of, json_text
 from ._errors import DeclarationError, ResourceNotFound
 from ._function import Function, inspect_function
@@ -52,6 +55,7 @@ class ResourceOptions(TypedDict, total=False):
         annotations: for whom it is, and how important.
         icons: pictures with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
+        cache: how long the contents may be kept and by whom (2026-07-28); not at all by default.
         thread: run a plain `def` in a worker thread, because it blocks.
     """
 
@@ -63,15 +67,18 @@ class ResourceOptions(TypedDict, total=False):
     annotations: Annotations | None
     icons: Sequence[Icon] | None
     meta: Mapping[str, Any] | None
+    cache: Cache | None
     thread: bool
 
 
 class _Entry:
-    __slots__ = ("function", "mime_type", "read", "thread")
+    __slots__ = ("cache", "function", "mime_type", "number", "read", "thread")
+    number: int  # which declaration of the server it is
 
     def __init__(self, function: Callable[..., Any], options: ResourceOptions) -> None:
         self.function = found = inspect_function(function, returns=False)
         self.mime_type = options.get("mime_type")
+        self.cache = options.get("cache")
         self.thread = options.get("thread", False)
         if self.thread and found.is_async:
             raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
@@ -96,7 +103,7 @@ class _Entry:
 class ResourceEntry(_Entry):
     """A resource with a URI of its own. Raises `DeclarationError` when it cannot be served."""
 
-    __slots__ = ("listed", "uri")
+    __slots__ = ("_resource", "uri")
 
     def __init__(self, uri: str, function: Callable[..., Any], options: ResourceOptions) -> None:
         super().__init__(function, options)
@@ -105,10 +112,14 @@ class ResourceEntry(_Entry):
         if self.function.parameters:
             names = ", ".join(p.name for p in self.function.parameters)
             raise DeclarationError(f"{self.function.label} takes {names}, but {uri!r} has no variables")
-        self.listed = Resource(uri=uri, size=options.get("size"), **self._described(options))
+        self._resource = Resource(uri=uri, size=options.get("size"), **self._described(options))
 
     def __repr__(self) -> str:
         return f"<resource {self.uri!r}: {self.function.label}>"
+
+    def listed(self, dialect: Dialect) -> Resource:
+        """The entry of `resources/list`."""
+        return self._resource
 
     def prepare(self, dialect: Dialect) -> Invocation:
         """The call to make."""
@@ -118,7 +129,7 @@ class ResourceEntry(_Entry):
 class TemplateEntry(_Entry):
     """Resources whose URIs follow a template. Raises `DeclarationError` when it cannot be served."""
 
-    __slots__ = ("_matcher", "listed", "uri")
+    __slots__ = ("_matcher", "_template", "completers", "uri")
 
     def __init__(self, template: str, function: Callable[..., Any], options: ResourceOptions) -> None:
         super().__init__(function, options)
@@ -131,10 +142,15 @@ class TemplateEntry(_Entry):
             raise DeclarationError(
                 f"{self.function.label}: a template stands for many resources and has no size"
             )
-        self.listed = ResourceTemplate(uri_template=template, **self._described(options))
+        self.completers = Completers(self.function)
+        self._template = ResourceTemplate(uri_template=template, **self._described(options))
 
     def __repr__(self) -> str:
         return f"<resource template {self.uri!r}: {self.function.label}>"
+
+    def listed(self, dialect: Dialect) -> ResourceTemplate:
+        """The entry of `resources/templates/list`."""
+        return self._template
 
     def prepare(self, uri: str, dialect: Dialect) -> Invocation | None:
         """The call to make, or None when `uri` is not of this template."""
@@ -162,21 +178,26 @@ def _check_variables(matcher: UriMatcher, function: Function) -> None:
 class ReadInvocation(Invocation):
     """One reading of a resource."""
 
-    __slots__ = ("_mime_type", "uri")
+    __slots__ = ("_cache", "_mime_type", "uri")
 
     def __init__(self, entry: _Entry, arguments: dict[str, Any], dialect: Dialect, uri: str) -> None:
         super().__init__(entry.function, entry.thread, arguments, dialect)
+        self._cache = entry.cache
         self._mime_type = entry.mime_type
         self.uri = uri
 
     def result(self, value: Any) -> Result:
         refuse_coroutine(value, self.function.label)
         if isinstance(value, Result):
-            return value
+            return self._hinted(value) if isinstance(value, CacheableResult) else value
         several = isinstance(value, list | tuple) and any(
             isinstance(item, (ResourceContents, bytes, *MEDIA)) for item in value
         )
-        return ReadResourceResult(contents=[self._contents(item) for item in (value if several else [value])])
+        contents = [self._contents(item) for item in (value if several else [value])]
+        return self._hinted(ReadResourceResult(contents=contents))
+
+    def _hinted(self, result: CacheableResult) -> CacheableResult:
+        return result if self._cache is None else self._cache.on(result)
 
     def _contents(self, value: Any) -> ResourceContents:
         if value is None:

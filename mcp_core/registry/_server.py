@@ -1,32 +1,31 @@
-"""`Server`: what is offered, declared with decorators; and the answer to each request, running nothing.
+"""`Server`: what is offered, declared with decorators.
 
 Rules of this file:
 
-1. Declaring is loud: what cannot be served raises where it is declared. Answering is total: it gives a
-   result, a call to make, or an `McpError`, whatever the peer sent.
-2. Lists are in the order of declaration, so they are the same each time. They are encoded once for each
-   revision and kept until something is added or removed.
+1. Declaring is loud: what cannot be served raises where it is declared. What is declared is kept in order, so that lists are
+   the same each time.
+2. What requests come to is in `_answering.py`, and how each kind of thing is served in its own file.
 3. Nothing here knows a runtime, a connection or a clock. A runtime makes a `Config` with `config()` for each
    conversation and asks `answer()` for each request.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+from contextlib import AbstractAsyncContextManager
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from msgspec import Raw, Struct
 
 from mcp_core._config import Config, Limits
-from mcp_core._dialects import ALL, Dialect, known
-from mcp_core._errors import Fault, McpError
+from mcp_core._dialects import ALL, known
+from mcp_core._errors import Fault
+from mcp_core._subscriptions import Change, changes
 from mcp_core.types import (
     Icon,
     Implementation,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
     PromptsCapability,
     RequestParams,
     ResourcesCapability,
@@ -35,23 +34,33 @@ from mcp_core.types import (
     ToolsCapability,
 )
 
+from ._answering import Answers, refusal
+from ._completion import Completer
 from ._errors import DeclarationError
 from ._invocation import Invocation
 from ._methods import MethodEntry
 from ._naming import check_icons
+from ._pages import PAGE_SIZE, Lists
 from ._prompts import PromptEntry, PromptOptions
 from ._resources import ResourceEntry, ResourceOptions, TemplateEntry
 from ._tools import ToolEntry, ToolOptions
 
 if TYPE_CHECKING:
     from mcp_core._events import RequestReceived
+    from mcp_core._hints import Cache
+
+    from ._middleware import Middleware
+    from ._service import Service
 
 __all__ = ["Server"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M", bound="Middleware")
 
-# How much of an unknown name is repeated to who made it up: as much as a name may have.
-_SHOWN: Final = 128
+_TOOLS, _PROMPTS, _RESOURCES = changes(tools=True), changes(prompts=True), changes(resources=True)
+_CHANGING_RESOURCES: Final = ResourcesCapability(subscribe=True, list_changed=True)
+
+Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
 class Server:
@@ -80,9 +89,18 @@ class Server:
         versions: the revisions of MCP to serve; all by default.
         extensions: what is offered beyond MCP, by identifier (`com.example/thing`), each with its settings. Told as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
+        page_size: how many entries a page of a list has at most, and fewer if they are long; 1,000 by default.
+        cache: how long the lists, and what the server says of itself, may be kept and by whom (2026-07-28); not at all by
+            default.
+        logging: whether clients may be sent log messages, as with `Context.log`.
+        lifespan: called with the server when it begins to serve; gives an async context manager, which is entered before the
+            first request is taken and left after the last one has ended. Its value is `Context.lifespan`. A server that is
+            served several times has several.
+        keep_alive: seconds of silence after which a client is asked whether it lives; after as many more it is given up. For
+            revisions with `ping`, and on transports that can die unnoticed; by default it never asks.
 
     Raises:
-        ValueError: a version is no revision of MCP, or an extension has no proper identifier.
+        ValueError: a version is no revision of MCP, an extension has no proper identifier, or a page has no entries.
         DeclarationError: an icon has a URI that no client would follow.
     """
 
@@ -99,6 +117,11 @@ class Server:
         limits: Limits | None = None,
         versions: Iterable[str] = ALL,
         extensions: Mapping[str, Mapping[str, Any]] | None = None,
+        page_size: int = PAGE_SIZE,
+        cache: Cache | None = None,
+        logging: bool = True,
+        lifespan: Lifespan | None = None,
+        keep_alive: float | None = None,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -116,20 +139,29 @@ class Server:
         self._resources: dict[str, ResourceEntry] = {}
         self._templates: dict[str, TemplateEntry] = {}
         self._methods: dict[str, MethodEntry] = {}
+        self._numbers = count()
         self._extensions = (
             {name: dict(settings) for name, settings in extensions.items()} if extensions else None
         )
-        self._lists: dict[tuple[str, Dialect], Raw] = {}
+        self._cache = cache
+        self._logging = logging
+        self._keep_alive = keep_alive
+        self.lifespan = lifespan
+        self.middlewares: list[Middleware] = []
+        self._services: dict[Service, None] = {}
+        self._lists = Lists(
+            name,
+            {
+                "tools/list": self._tools,
+                "resources/list": self._resources,
+                "resources/templates/list": self._templates,
+                "prompts/list": self._prompts,
+            },
+            page_size,
+            cache,
+        )
         self._config: Config | None = None
-        self._answers: dict[str, Callable[[RequestReceived], Result | Raw | Invocation]] = {
-            "tools/call": self._call_tool,
-            "tools/list": self._list,
-            "resources/read": self._read_resource,
-            "resources/list": self._list,
-            "resources/templates/list": self._list,
-            "prompts/get": self._get_prompt,
-            "prompts/list": self._list,
-        }
+        self._answers = Answers(self._tools, self._resources, self._templates, self._prompts, self._lists)
         self.config()  # what it refuses is better heard of here than at the first conversation
 
     def __repr__(self) -> str:
@@ -165,7 +197,7 @@ class Server:
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
         """Like `tool`, for a function that is defined elsewhere."""
         entry = ToolEntry(function, options)
-        self._add(self._tools, entry.name, entry, "tool")
+        self._add(self._tools, entry.name, entry, "tool", _TOOLS)
 
     def remove_tool(self, name: str) -> None:
         """Take a tool back.
@@ -173,7 +205,7 @@ class Server:
         Raises:
             KeyError: there is none of that name.
         """
-        self._remove(self._tools, name)
+        self._remove(self._tools, name, _TOOLS)
 
     def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Declare a resource by its URI, or by a URI template (RFC 6570), whose variables are parameters::
@@ -202,17 +234,19 @@ class Server:
     ) -> None:
         """Like `resource`, for a function that is defined elsewhere."""
         if "{" in uri:
-            self._add(self._templates, uri, TemplateEntry(uri, function, options), "resource template")
+            self._add(
+                self._templates, uri, TemplateEntry(uri, function, options), "resource template", _RESOURCES
+            )
         else:
-            self._add(self._resources, uri, ResourceEntry(uri, function, options), "resource")
+            self._add(self._resources, uri, ResourceEntry(uri, function, options), "resource", _RESOURCES)
 
     def remove_resource(self, uri: str) -> None:
-        """Take a resource or a template back.
+        """Take a resource or a template back, and the completions of its variables.
 
         Raises:
             KeyError: there is none with that URI.
         """
-        self._remove(self._templates if "{" in uri else self._resources, uri)
+        self._remove(self._templates if "{" in uri else self._resources, uri, _RESOURCES)
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -233,15 +267,52 @@ class Server:
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
         """Like `prompt`, for a function that is defined elsewhere."""
         entry = PromptEntry(function, options)
-        self._add(self._prompts, entry.name, entry, "prompt")
+        self._add(self._prompts, entry.name, entry, "prompt", _PROMPTS)
 
     def remove_prompt(self, name: str) -> None:
-        """Take a prompt back.
+        """Take a prompt back, and the completions of its arguments.
 
         Raises:
             KeyError: there is none of that name.
         """
-        self._remove(self._prompts, name)
+        self._remove(self._prompts, name, _PROMPTS)
+
+    def completion(self, ref: str, argument: str, /, *, thread: bool = False) -> Callable[[F], F]:
+        """Suggest values for an argument of a prompt, or for a variable of a resource template, while it is typed::
+
+            @server.completion("review", "language")
+            def languages(typed: str) -> list[str]:
+                return [name for name in LANGUAGES if name.startswith(typed)]
+
+        `ref` is the name of the prompt or the text of the template, declared before. The function takes what has been typed
+        so far, as text. A second parameter, if it has one, gets the arguments that are chosen already, a dict of text: empty
+        before 2025-06-18. It returns the suggestions, best first, as any iterable of strings, of which at most 100 are sent;
+        or a `mcp_core.types.Completion`, to say how many there are in all. With `thread` a plain `def` runs in a worker
+        thread, because it blocks.
+
+        Raises:
+            DeclarationError: it cannot be served as declared, there is no such prompt, template or argument, or it has a
+                completion.
+        """
+
+        def declare(function: F) -> F:
+            self.add_completion(ref, argument, function, thread=thread)
+            return function
+
+        return declare
+
+    def add_completion(
+        self, ref: str, argument: str, function: Callable[..., Any], /, *, thread: bool = False
+    ) -> None:
+        """Like `completion`, for a function that is defined elsewhere."""
+        completer = Completer(function, thread)
+        entry = self._prompts.get(ref) or self._templates.get(ref)
+        if entry is None:
+            raise DeclarationError(
+                f"{completer.function.label}: there is no prompt or resource template {ref!r} yet"
+            )
+        entry.completers.add(argument, completer, repr(ref))
+        self._declared_anew()
 
     def method(
         self,
@@ -275,6 +346,33 @@ class Server:
         """
         self._remove(self._methods, name)
 
+    def middleware(self, function: M, /) -> M:
+        """Declare what stands around every request that is answered by what is declared here: tools, resources, prompts,
+        completions, lists and methods of your own::
+
+            @server.middleware
+            async def timed(context: Context, proceed: Proceed) -> object:
+                start = trio.current_time()
+                try:
+                    return await proceed()
+                finally:
+                    print(context.method, trio.current_time() - start, file=sys.stderr)
+
+        `proceed()` gives the result that will be sent, a list as encoded bytes (`Raw`), or raises what the handler raised. A middleware may raise `McpError`
+        or `ToolError` instead, give another result, or proceed again. The first one declared is the outermost. With any
+        middleware each request runs in a task, a plain `def` too.
+
+        Raises:
+            DeclarationError: it is no `async def`.
+        """
+        called = function if inspect.isroutine(function) else type(function).__call__
+        if not inspect.iscoroutinefunction(called):
+            raise DeclarationError(
+                f"a middleware is an `async def` of a context and `proceed`, not {function!r}"
+            )
+        self.middlewares.append(function)
+        return function
+
     def _declared(self, add: Callable[..., None], function: Any, options: Any) -> Any:
         if function is not None:
             add(function, **options)
@@ -286,19 +384,59 @@ class Server:
 
         return declare
 
-    def _add(self, entries: dict[str, Any], key: str, entry: Any, what: str) -> None:
+    def _add(
+        self, entries: dict[str, Any], key: str, entry: Any, what: str, told: tuple[Change, ...] = ()
+    ) -> None:
         if key in entries:
             raise DeclarationError(f"there is a {what} {key!r} already: {entries[key].function.label}")
+        entry.number = next(self._numbers)
         entries[key] = entry
-        self._changed()
+        self._declared_anew(told)
 
-    def _remove(self, entries: dict[str, Any], key: str) -> None:
+    def _remove(self, entries: dict[str, Any], key: str, told: tuple[Change, ...] = ()) -> None:
         del entries[key]
-        self._changed()
+        self._declared_anew(told)
 
-    def _changed(self) -> None:
-        self._lists.clear()
+    def _declared_anew(self, told: tuple[Change, ...] = ()) -> None:
+        self._lists.forget()
         self._config = None
+        self._tell(told)
+
+    # --- Changing ---------------------------------------------------------------------------------
+
+    def changed(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        resource: str | Iterable[str] = (),
+    ) -> None:
+        """Tell every client that wants to hear of it that something has changed: the lists of `tools`, `prompts` or
+        `resources`, or the contents of a `resource`, by its URI, or of several.
+
+        May be called from any task or thread. It does not wait: a client that is slow to read is told once, however often
+        something changed meanwhile. What is declared or taken back while serving is told without this. A resource means just
+        that URI: who changes a part of something and wants that to be known as well names both.
+
+        Raises:
+            ValueError: nothing is named.
+        """
+        uris = (resource,) if isinstance(resource, str) else resource
+        self._tell(changes(tools=tools, prompts=prompts, resources=resources, uris=uris))
+
+    def _tell(self, told: tuple[Change, ...]) -> None:
+        if told:
+            for service in list(self._services):
+                service.changed(told)
+
+    def attach(self, service: Service) -> None:
+        """A conversation begins, to be told of changes until it is detached. Services do this by themselves."""
+        self._services[service] = None
+
+    def detach(self, service: Service) -> None:
+        """A conversation is over. Doing it twice does nothing."""
+        self._services.pop(service, None)
 
     # --- Serving ----------------------------------------------------------------------------------
 
@@ -314,14 +452,18 @@ class Server:
             ServerCapabilities(
                 extensions=self._extensions,
                 experimental=self._extensions,
-                tools=ToolsCapability() if self._tools else None,
-                resources=ResourcesCapability() if self._resources or self._templates else None,
-                prompts=PromptsCapability() if self._prompts else None,
+                tools=ToolsCapability(list_changed=True) if self._tools else None,
+                resources=_CHANGING_RESOURCES if self._resources or self._templates else None,
+                prompts=PromptsCapability(list_changed=True) if self._prompts else None,
+                completions={} if self._answers.completes else None,
+                logging={} if self._logging else None,
             ),
             instructions=self.instructions,
             versions=self.versions,
             limits=self.limits,
+            keep_alive=self._keep_alive,
             methods=[entry.row for entry in self._methods.values()],
+            cache=self._cache,
         )
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
@@ -331,64 +473,10 @@ class Server:
             McpError: it is to be answered with this error.
         """
         name = request.method.name
-        answer = self._answers.get(name)
+        answer = self._answers.by_method.get(name)
         if answer is not None:
             return answer(request)
         entry = self._methods.get(name)
         if entry is None:
-            raise _error(request, Fault.METHOD_NOT_FOUND, f"Unknown method: {name}")
+            raise refusal(request, Fault.METHOD_NOT_FOUND, f"Unknown method: {name}")
         return entry.prepare(request.params, request.peer.dialect)
-
-    def _call_tool(self, request: RequestReceived) -> Result | Invocation:
-        params = request.params
-        entry = self._tools.get(params.name)
-        if entry is None:
-            raise _error(request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_SHOWN]}")
-        return entry.prepare(params.arguments, request.peer.dialect)
-
-    def _get_prompt(self, request: RequestReceived) -> Invocation:
-        params = request.params
-        entry = self._prompts.get(params.name)
-        if entry is None:
-            raise _error(request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_SHOWN]}")
-        return entry.prepare(params.arguments, request.peer.dialect)
-
-    def _read_resource(self, request: RequestReceived) -> Invocation:
-        uri = request.params.uri
-        dialect = request.peer.dialect
-        entry = self._resources.get(uri)
-        if entry is not None:
-            return entry.prepare(dialect)
-        for template in self._templates.values():
-            invocation = template.prepare(uri, dialect)
-            if invocation is not None:
-                return invocation
-        raise _error(request, Fault.RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
-
-    def _list(self, request: RequestReceived) -> Raw:
-        # There is one page, so no cursor was ever given out.
-        if request.params.cursor is not None:
-            raise _error(request, Fault.INVALID_PARAMS, "Unknown cursor")
-        dialect = request.peer.dialect
-        key = (request.method.name, dialect)
-        encoded = self._lists.get(key)
-        if encoded is None:
-            encoded = self._lists[key] = Raw(dialect.encode(self._page(request.method.name, dialect)))
-        return encoded
-
-    def _page(self, name: str, dialect: Dialect) -> Result:
-        match name:
-            case "tools/list":
-                return ListToolsResult(tools=[entry.listed(dialect) for entry in self._tools.values()])
-            case "prompts/list":
-                return ListPromptsResult(prompts=[entry.listed for entry in self._prompts.values()])
-            case "resources/list":
-                return ListResourcesResult(resources=[entry.listed for entry in self._resources.values()])
-            case _:
-                templates = [entry.listed for entry in self._templates.values()]
-                return ListResourceTemplatesResult(resource_templates=templates)
-
-
-def _error(request: RequestReceived, fault: Fault, message: str, data: Any = None) -> McpError:
-    code = request.peer.dialect.codes[fault]
-    return McpError(code, message) if data is None else McpError(code, message, data)

@@ -67,7 +67,8 @@ class ToolOptions(TypedDict, total=False):
 class ToolEntry:
     """A declared tool. Raises `DeclarationError` when it cannot be served."""
 
-    __slots__ = ("_read", "_tool", "function", "name", "output", "thread")
+    __slots__ = ("_read", "_tool", "function", "name", "number", "output", "thread")
+    number: int  # which declaration of the server it is
 
     def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
         output_schema = options.get("output_schema")

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from mcp_core import DIALECTS, METHODS, Dialect, McpError, Method, Peer, RequestReceived
-from mcp_core.registry import Context, Invocation, Server
+from mcp_core import DIALECTS, METHODS, Connection, Dialect, McpError, Method, Peer, RequestReceived, Role
+from mcp_core.registry import Context, Invocation, Runtime, Server
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 
 A, B, C, D, E = DIALECTS.values()
@@ -20,16 +20,16 @@ EVERY_DIALECT = (A, B, C, D, E)
 ROWS: dict[str, Method] = {row.name: row for row in METHODS}
 
 
-class Silent(Context):
-    """A context that tells nobody."""
+class Silent(Runtime):
+    """A runtime that writes no log."""
 
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        pass
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        raise AssertionError("nobody serves here")
 
-    def progress_nowait(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
-        pass
+
+def context_of(ask: RequestReceived, server: Server) -> Context:
+    """The context of a function that answers `ask`."""
+    return Context(ask, server, Connection(Role.SERVER, server.config()), Silent())
 
 
 def request(method: str | Method, params: Any = None, dialect: Dialect = E) -> RequestReceived:
@@ -56,7 +56,7 @@ def answered(server: Server, method: str | Method, params: Any = None, dialect: 
     except McpError as exc:
         answer = ErrorData(exc.code, exc.message, exc.data)
     if isinstance(answer, Invocation):
-        answer = _run(answer, Silent(ask, server))
+        answer = _run(answer, context_of(ask, server))
     if isinstance(answer, Result | ErrorData):
         return json.loads(dialect.encode(answer))
     return json.loads(msgspec.json.encode(answer))

@@ -1,44 +1,214 @@
-"""The context: facts of the request, and nothing that sends by itself."""
+"""The context: facts of the request, and what is said about it."""
 
 from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from msgspec import Raw
 
-from mcp_core import McpError
-from mcp_core.registry import Context, Server
-from tests.core.registry.asking import C, E, Silent, request
+from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
+from mcp_core.registry import Context, Runtime, Server
+from tests.core.registry.asking import C, E, context_of, request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
 
 server = Server("s")
+T = TypeVar("T")
 
 
 def test_facts() -> None:
     ask = request("tools/call", {"name": "x"}, C)
-    context = Silent(ask, server)
+    context = context_of(ask, server)
     assert context.request_id == "id-1"
     assert context.peer is ask.peer
     assert context.server is server
-    assert repr(context) == "<Silent tools/call id='id-1'>"
+    assert (context.method, context.params) == ("tools/call", ask.params)
+    assert (context.lifespan, context.state) == (None, {})
+    assert repr(context) == "<Context tools/call id='id-1'>"
 
 
 @pytest.mark.requirement("META-1")
 def test_meta_is_all_of_it() -> None:
     meta = {"progressToken": 1, "com.example/x": {"a": [None]}, "traceparent": "00-1-2-01"}
-    context = Silent(request("tools/call", {"name": "x", "_meta": meta}), server)
+    context = context_of(request("tools/call", {"name": "x", "_meta": meta}), server)
     assert context.meta == meta
     assert context.meta is context.meta
-    assert Silent(request("tools/call", {"name": "x"}), server).meta == {}
-    assert Silent(request("tools/call", {"name": "x", "_meta": None}), server).meta == {}
+    assert context_of(request("tools/call", {"name": "x"}), server).meta == {}
+    assert context_of(request("tools/call", {"name": "x", "_meta": None}), server).meta == {}
 
 
 def test_meta_that_cannot_be_read() -> None:
     ask = request("tools/call", {"name": "x"})
     ask.raw = Raw(b'{"_meta":{"a":"\xff"}}')
     with pytest.raises(McpError, match="_meta cannot be read") as caught:
-        _ = Silent(ask, server).meta
+        _ = context_of(ask, server).meta
     assert caught.value.code == E.codes[next(f for f in E.codes if f.name == "INVALID_PARAMS")]
 
 
-def test_it_is_abstract() -> None:
+def test_the_trace() -> None:
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1"}
+    context = context_of(request("tools/call", {"name": "x", "_meta": {**trace, "other": 1}}), server)
+    assert context.trace == trace
+
+
+# -- Saying something ----------------------------------------------------------------------------------------------------
+
+
+class Recorder(Runtime):
+    """A runtime of one task, which notes what is asked of it; `thread` says in which thread it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.is_full = False
+        self.thread = False
+
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        raise AssertionError("nothing fails here")
+
+    def pump(self) -> None:
+        self.asked.append("pump")
+
+    @property
+    def full(self) -> bool:
+        return self.is_full
+
+    async def drain(self) -> None:
+        self.asked.append("drain")
+
+    @property
+    def in_worker_thread(self) -> bool:
+        return self.thread
+
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        self.asked.append("from thread")
+        self.thread = False
+        return run(function())
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    raise AssertionError("it waits")
+
+
+MODERN = (
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}'
+)
+
+
+class Talk:
+    """A request to a server that does not answer it, and the context of who would."""
+
+    def __init__(self, meta: str = '"progressToken":"t"', *, logging: bool = True) -> None:
+        self.server = Server("s", logging=logging)
+        self.server.add_tool(lambda: None, name="x", description="Nothing.", input_schema={"type": "object"})
+        self.conn = Connection(Role.SERVER, self.server.config())
+        message = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","_meta":{{{MODERN},{meta}}}}}}}\n'
+        self.conn.receive_data(message.encode(), 0.0)
+        event = self.conn.next_event()
+        assert isinstance(event, RequestReceived)
+        assert self.conn.next_event() is NEED_DATA
+        self.runtime = Recorder()
+        self.context: Context = Context(event, self.server, self.conn, self.runtime)
+
+    def said(self) -> list[Any]:
+        return [json.loads(line)["params"] for line in self.conn.data_to_send().splitlines()]
+
+
+LOGGED = '"io.modelcontextprotocol/logLevel":"warning"'
+
+
+def test_progress_is_sent_and_waited_for() -> None:
+    talk = Talk()
+    run(talk.context.progress(1, 2, "half"))
+    assert talk.said() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
+    run(talk.context.progress(1))
+    assert talk.said() == []
+    assert talk.runtime.asked == ["pump", "drain", "drain"]
+
+
+def test_log_messages_are_sent_and_waited_for() -> None:
+    talk = Talk(LOGGED)
+    run(talk.context.log("error", {"a": [1]}, logger="db"))
+    run(talk.context.log("info", "not heard"))
+    assert talk.said() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
+    assert talk.runtime.asked == ["pump", "drain", "drain"]
+
+
+def test_without_waiting() -> None:
+    talk = Talk(f'"progressToken":"t",{LOGGED}')
+    talk.context.progress_nowait(1)
+    talk.context.log_nowait("alert", "x")
+    assert talk.said() == [{"progressToken": "t", "progress": 1}, {"level": "alert", "data": "x"}]
+    assert talk.runtime.asked == ["pump", "pump"]
+
+
+def test_what_a_slow_peer_does_not_read_is_dropped() -> None:
+    talk = Talk(f'"progressToken":"t",{LOGGED}')
+    talk.runtime.is_full = True
+    talk.context.progress_nowait(1)
+    talk.context.log_nowait("alert", "x")
+    assert talk.said() == []
+    assert talk.runtime.asked == []
+
+
+def test_a_thread_waits_instead() -> None:
+    talk = Talk(LOGGED)
+    talk.runtime.is_full = True
+    talk.runtime.thread = True
+    talk.context.log_nowait("alert", "x")
+    assert talk.said() == [{"level": "alert", "data": "x"}]
+    assert talk.runtime.asked == ["from thread", "pump", "drain"]
+
+
+def test_a_thread_cannot_await() -> None:
+    talk = Talk()
+    talk.runtime.thread = True
+    with pytest.raises(RuntimeError, match="_nowait"):
+        _ = talk.context.progress(1)
+    with pytest.raises(RuntimeError, match="_nowait"):
+        _ = talk.context.log("info", "x")
+
+
+@pytest.mark.requirement("LOG-1", "LOG-5")
+def test_what_cannot_be_logged() -> None:
+    talk = Talk(LOGGED)
+    with pytest.raises(LocalProtocolError, match="no log level 'loud'; there are debug, info"):
+        _ = talk.context.log("loud", "x")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        Context(request("tools/call", {"name": "x"}), server)  # type: ignore[abstract]
+        talk.context.log_nowait("error", object())
+    with pytest.raises(LocalProtocolError, match="capability logging, which we did not declare"):
+        _ = Talk(LOGGED, logging=False).context.log("error", "x")
+    assert talk.said() == []
+
+
+def test_nothing_is_said_about_what_is_over() -> None:
+    talk = Talk(f'"progressToken":"t",{LOGGED}')
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
+    talk.conn.receive_data(cancel, 0.0)
+    talk.conn.next_event()
+    run(talk.context.progress(1))
+    run(talk.context.log("error", "x"))
+    assert talk.said() == []
+
+
+def test_a_runtime_that_cannot_wait() -> None:
+    class Bare(Runtime):
+        def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+            raise AssertionError
+
+    bare = Bare()
+    assert (bare.full, bare.in_worker_thread, bare.pump()) == (False, False, None)  # type: ignore[func-returns-value]
+    with pytest.raises(TypeError, match="does not wait"):
+        _ = bare.drain()
+    with pytest.raises(TypeError, match="does not start threads"):
+        bare.in_thread(lambda: None)
+    with pytest.raises(TypeError, match="does not start threads"):
+        bare.from_thread(bare.drain)
+    assert [bare.reference(), bare.reference()] == ["1", "2"]

@@ -12,7 +12,7 @@ from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry._invocation import refuse_coroutine
 from mcp_core.types import ErrorData
-from tests.core.registry.asking import E, Silent, prepared, request
+from tests.core.registry.asking import E, context_of, prepared, request
 
 server = Server("s")
 
@@ -52,7 +52,7 @@ def test_facts() -> None:
 
 def test_calls() -> None:
     assert prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}}).call() == 3
-    context = Silent(request("tools/call", {"name": "late"}), server)
+    context = context_of(request("tools/call", {"name": "late"}), server)
     slow = prepared(server, "tools/call", {"name": "late", "arguments": {"a": 1}})
 
     async def run() -> Any:
@@ -64,7 +64,7 @@ def test_calls() -> None:
 
 def test_a_call_may_be_made_again() -> None:
     """As the runtime does when the first outcome was a question to the user."""
-    context = Silent(request("tools/call", {"name": "late"}), server)
+    context = context_of(request("tools/call", {"name": "late"}), server)
     plan = prepared(server, "tools/call", {"name": "blocking"})
     assert [plan.call(context), plan.call(context)] == ["id-1", "id-1"]
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import pytest
 
 from mcp_core import NEED_DATA, Connection, McpError, Role, ToolError
-from mcp_core.registry import Context, Job, ResourceNotFound, Server, Service
+from mcp_core.registry import Context, Job, ResourceNotFound, Runtime, Server, Service
+from mcp_core.types import CallToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core import RequestReceived
+
+T = TypeVar("T")
 
 CALL = (
     b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","_meta":{'
@@ -21,16 +26,20 @@ CALL = (
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}\n'
 
 
-class SilentContext(Context):
-    """A context that says nothing."""
+class Quiet(Runtime):
+    """A runtime that keeps what it is told for the log, and starts no threads but calls."""
 
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        raise AssertionError
+    def __init__(self) -> None:
+        self.reports: list[tuple[str, BaseException]] = []
 
-    def progress_nowait(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
-        raise AssertionError
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        self.reports.append((reference, exc))
+
+    def reference(self) -> str:
+        return "R1"
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return function()
 
 
 def build() -> Server:
@@ -44,7 +53,7 @@ def build() -> Server:
     @server.tool
     def who(context: Context) -> str:
         """Give the id of the request."""
-        return f"{context.request_id} {type(context).__name__}"
+        return f"{context.request_id} {context.lifespan}"
 
     @server.tool
     async def later(context: Context) -> str:
@@ -88,14 +97,9 @@ class Conversation:
     def __init__(self, server: Server | None = None) -> None:
         self.server = server or build()
         self.conn = Connection(Role.SERVER, self.server.config())
-        self.reports: list[tuple[str, BaseException]] = []
-        self.service = Service(
-            self.server,
-            self.conn,
-            context=lambda request, thread: SilentContext(request, self.server),
-            reference=lambda: "R1",
-            report=lambda request, reference, exc: self.reports.append((reference, exc)),
-        )
+        self.runtime = Quiet()
+        self.reports = self.runtime.reports
+        self.service = Service(self.server, self.conn, self.runtime, "the value")
 
     def feed(self, data: bytes) -> list[Job]:
         self.conn.receive_data(data, 0.0)
@@ -121,7 +125,7 @@ class Conversation:
 def run(awaitable: Any) -> Any:
     """The value of a coroutine that never waits."""
     try:
-        awaitable.send(None)
+        next(awaitable.__await__())
     except StopIteration as stop:
         return stop.value
     raise AssertionError("it waits")
@@ -136,7 +140,7 @@ def test_a_plain_function_is_answered_at_once() -> None:
 def test_a_context_is_made_for_who_wants_one() -> None:
     talk = Conversation()
     talk.call("who", 5)
-    assert talk.text() == ("5 SilentContext", False)
+    assert talk.text() == ("5 the value", False)
 
 
 def test_an_async_function_is_a_job() -> None:
@@ -150,18 +154,16 @@ def test_an_async_function_is_a_job() -> None:
     assert talk.text() == ("later 3", False)
 
 
-def test_a_thread_is_a_job_that_gives_its_value() -> None:
+def test_a_thread_is_a_job() -> None:
     talk = Conversation()
     (job,) = talk.call("blocking")
-    assert job.thread
-    job.done(job.start())
+    job.done(run(job.start()))
     assert talk.text() == ("blocking", False)
 
 
 def test_a_cancelled_job_is_stopped_and_says_nothing() -> None:
     talk = Conversation()
     (job,) = talk.call("later", 3)
-    job.start().close()
     stopped: list[str] = []
     job.stop = lambda: stopped.append("stopped")
     assert talk.feed(CANCEL % 3) == []
@@ -174,9 +176,8 @@ def test_a_cancelled_job_is_stopped_and_says_nothing() -> None:
 def test_a_cancellation_finds_no_job() -> None:
     talk = Conversation()
     (job,) = talk.call("later", 3)
-    job.start().close()
     assert talk.feed(CANCEL % 3) == []  # nobody runs it yet: stopping it does nothing
-    job.done("too late")
+    job.done(CallToolResult(content=[]))
     assert talk.said() == []
     assert talk.feed(CANCEL % 3) == []
 
@@ -184,7 +185,6 @@ def test_a_cancellation_finds_no_job() -> None:
 def test_a_job_that_we_stop_is_answered() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
-    job.start().close()
     job.dropped()
     (message,) = talk.said()
     assert message["error"] == {"code": -32603, "message": "the request was cancelled"}
@@ -230,17 +230,26 @@ def test_error_data_that_cannot_be_said() -> None:
 def test_a_job_that_fails() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
-    job.start().close()
     job.failed(ZeroDivisionError())
     assert talk.text() == ("The tool failed with an internal error (reference R1).", True)
 
 
-def test_a_job_whose_value_cannot_be_sent() -> None:
+def test_a_job_that_we_stop_because_the_server_ends() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
-    job.start().close()
+    talk.conn.wind_down()
+    job.dropped()
+    (message,) = talk.said()
+    assert message["error"] == {"code": 429, "message": "the server is being shut down"}
+
+
+def test_a_job_whose_answer_cannot_be_sent() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later")
     job.done(object())
-    assert talk.text() == ("The tool failed with an internal error (reference R1).", True)
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+    assert [type(exc) for _, exc in talk.reports] == [TypeError]
 
 
 def test_an_unknown_tool() -> None:
@@ -262,12 +271,18 @@ def test_a_fault_of_the_registry_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
 
 
-def test_a_runtime_without_contexts_numbers_its_faults() -> None:
+def test_a_runtime_that_only_keeps_a_log_numbers_its_faults() -> None:
+    class Bare(Runtime):
+        def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+            talk.reports.append((reference, exc))
+
     talk = Conversation()
-    talk.service = Service(
-        talk.server, talk.conn, report=lambda request, reference, exc: talk.reports.append((reference, exc))
-    )
-    for number in (1, 2):
-        talk.call("who")
-        assert talk.text() == (f"The tool failed with an internal error (reference {number}).", True)
-    assert [type(exc) for _, exc in talk.reports] == [TypeError, TypeError]
+    talk.service = Service(talk.server, talk.conn, Bare())
+    talk.call("ValueError")
+    assert talk.text() == ("The tool failed with an internal error (reference 1).", True)
+    (job,) = talk.call("blocking", 2)
+    with pytest.raises(TypeError, match="does not start threads") as caught:
+        run(job.start())
+    job.failed(caught.value)
+    assert talk.text() == ("The tool failed with an internal error (reference 2).", True)
+    assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]

@@ -1,0 +1,100 @@
+"""What requests come to: a result, a call or an error. What then becomes of a call has tests of its own kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from mcp_core import Dialect
+from mcp_core.registry import Invocation, Server
+from mcp_core.types import CallToolResult, CompleteResult
+from tests.core.registry.asking import EVERY_DIALECT, A, E, answered, request
+
+LONG = "n" * 1_000
+
+
+def make() -> Server:
+    server = Server("s")
+    server.add_tool(lambda a: a, name="t", description="d")
+    server.add_prompt(lambda a, b: "", name="p")
+    server.add_prompt(lambda a: "", name="q")
+    server.add_resource("x://y", lambda: "", name="r")
+    server.add_resource("x://{a}/z", lambda a: "", name="s")
+    server.add_completion("p", "a", lambda typed: [])
+    server.add_completion("x://{a}/z", "a", lambda typed: [])
+    return server
+
+
+def completing(ref: str, argument: str) -> dict[str, Any]:
+    kind = {"type": "ref/resource", "uri": ref} if "://" in ref else {"type": "ref/prompt", "name": ref}
+    return {"ref": kind, "argument": {"name": argument, "value": ""}}
+
+
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+@pytest.mark.parametrize(
+    ("method", "params", "kind"),
+    [
+        ("tools/list", {}, Raw),
+        ("resources/list", {}, Raw),
+        ("resources/templates/list", {}, Raw),
+        ("prompts/list", {}, Raw),
+        ("tools/call", {"name": "t", "arguments": {"a": 1}}, Invocation),
+        ("prompts/get", {"name": "p", "arguments": {"a": "1", "b": "2"}}, Invocation),
+        ("resources/read", {"uri": "x://y"}, Invocation),
+        ("resources/read", {"uri": "x://y/z"}, Invocation),
+        ("completion/complete", completing("p", "a"), Invocation),
+        ("completion/complete", completing("x://{a}/z", "a"), Invocation),
+        ("completion/complete", completing("p", "b"), CompleteResult),
+        ("completion/complete", completing("q", "a"), CompleteResult),
+    ],
+)
+def test_what_is_there(method: str, params: Any, kind: type, dialect: Dialect) -> None:
+    assert isinstance(make().answer(request(method, params, dialect)), kind)
+
+
+def test_arguments_that_do_not_fit_are_a_result_where_the_revision_wants_that() -> None:
+    plan = make().answer(request("tools/call", {"name": "t", "arguments": {"b": 1}}, E))
+    assert isinstance(plan, CallToolResult)
+
+
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        ("tools/call", {"name": "none"}, "Unknown tool: none"),
+        ("tools/call", {"name": LONG}, f"Unknown tool: {LONG[:128]}"),
+        ("prompts/get", {"name": "none"}, "Unknown prompt: none"),
+        ("prompts/get", {"name": LONG}, f"Unknown prompt: {LONG[:128]}"),
+        ("completion/complete", completing("none", "a"), "Unknown prompt: none"),
+        ("completion/complete", completing("x://y", "a"), "Unknown resource template: x://y"),
+        ("tools/list", {"cursor": LONG}, "Unknown cursor"),
+    ],
+)
+def test_names_that_are_not_there(method: str, params: Any, message: str, dialect: Dialect) -> None:
+    assert answered(make(), method, params, dialect) == {"code": -32602, "message": message}
+
+
+@pytest.mark.parametrize(("dialect", "code"), [(A, -32002), (E, -32602)])
+def test_the_code_is_that_of_the_revision(dialect: Dialect, code: int) -> None:
+    assert answered(make(), "resources/read", {"uri": "x://y/w"}, dialect) == {
+        "code": code,
+        "message": "Resource not found",
+        "data": {"uri": "x://y/w"},
+    }
+
+
+def test_no_completion_is_no_method() -> None:
+    server = make()
+    server.remove_prompt("p")
+    server.remove_resource("x://{a}/z")
+    for ref in "q", "p":
+        assert answered(server, "completion/complete", completing(ref, "a")) == {
+            "code": -32601,
+            "message": "this server does not offer completion/complete",
+        }
+
+
+def test_repr() -> None:
+    assert repr(make()._answers) == "<Answers from <Lists of 's', 0 encoded>>"

@@ -1,0 +1,121 @@
+"""What a server tells the conversations that it has: changes of its own declarations, and those that its author tells of."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from mcp_core.registry import Server
+from tests.core.registry.test_service import Conversation
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def build() -> Server:
+    server = Server("s")
+    server.add_tool(lambda: "x", name="t", description="Do.", input_schema={"type": "object"})
+    server.add_prompt(lambda: "x", name="p")
+    server.add_resource("x:1", lambda: "x", name="r")
+    return server
+
+
+def listening(server: Server, **wanted: Any) -> Conversation:
+    """A conversation that listens, to everything if nothing is named."""
+    talk = Conversation(server)
+    wish = wanted or {
+        "toolsListChanged": True,
+        "promptsListChanged": True,
+        "resourcesListChanged": True,
+        "resourceSubscriptions": ["x:1", "x:2"],
+    }
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "subscriptions/listen",
+        "params": {"notifications": wish, "_meta": META},
+    }
+    talk.feed(json.dumps(message).encode() + b"\n")
+    (acknowledged,) = talk.said()
+    assert acknowledged["params"]["notifications"] == wish
+    return talk
+
+
+def told(talk: Conversation) -> list[Any]:
+    return [message["params"].get("uri", message["method"]) for message in talk.said()]
+
+
+@pytest.mark.parametrize("what", ["tools", "prompts", "resources"])
+def test_a_list_has_changed(what: str) -> None:
+    talk = listening(server := build())
+    server.changed(tools=what == "tools", prompts=what == "prompts", resources=what == "resources")
+    assert told(talk) == [f"notifications/{what}/list_changed"]
+
+
+def test_resources_have_changed() -> None:
+    talk = listening(server := build())
+    server.changed(resource="x:1")
+    assert told(talk) == ["x:1"]
+    server.changed(resource=["x:2", "x:3"], tools=True)
+    assert sorted(told(talk)) == ["notifications/tools/list_changed", "x:2"]
+
+
+@pytest.mark.requirement("TOOL-23", "RES-14", "PRM-5")
+def test_what_is_declared_while_serving_is_told() -> None:
+    talk = listening(server := build())
+    server.add_tool(lambda: "x", name="t2", description="Do.", input_schema={"type": "object"})
+    assert told(talk) == ["notifications/tools/list_changed"]
+    server.remove_tool("t2")
+    assert told(talk) == ["notifications/tools/list_changed"]
+    server.add_resource("x:{n}", lambda n: n, name="r2")
+    assert told(talk) == ["notifications/resources/list_changed"]
+    server.remove_resource("x:1")
+    assert told(talk) == ["notifications/resources/list_changed"]
+    server.remove_prompt("p")
+    assert told(talk) == ["notifications/prompts/list_changed"]
+    server.method("acme/x")(lambda: None)
+    assert told(talk) == []
+
+
+def test_every_conversation_hears_what_it_wants_until_it_is_over() -> None:
+    server = build()
+    tools, prompts = listening(server, toolsListChanged=True), listening(server, promptsListChanged=True)
+    server.changed(tools=True, prompts=True)
+    assert (told(tools), told(prompts)) == (
+        ["notifications/tools/list_changed"],
+        ["notifications/prompts/list_changed"],
+    )
+    tools.service.close()
+    tools.service.close()
+    server.changed(tools=True)
+    assert told(tools) == []
+
+
+def test_nothing_is_named() -> None:
+    with pytest.raises(ValueError, match="name a list or a resource"):
+        build().changed()
+
+
+def test_from_many_threads_nothing_is_lost() -> None:
+    server = build()
+    talk = listening(server)
+    soon: list[Any] = []
+    talk.runtime.soon = soon.append  # type: ignore[assignment,method-assign]
+
+    def change() -> None:
+        for _ in range(200):
+            server.changed(resource=["x:1", "x:2"], tools=True)
+
+    threads = [threading.Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for function in soon:
+        function()
+    assert sorted(told(talk)) == ["notifications/tools/list_changed", "x:1", "x:2"]

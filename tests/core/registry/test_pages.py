@@ -1,0 +1,290 @@
+"""Lists in pages: cursors that survive changes, cursors that were made up, and what is kept."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from mcp_core import Dialect
+from mcp_core.registry import Cache, Server
+from mcp_core.registry import _pages as pages
+from mcp_core.types import Prompt
+from tests.core.registry.asking import EVERY_DIALECT, D, E, answered, request
+
+LISTS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+
+
+def full(count: int, page_size: int, **options: Any) -> Server:
+    """A server with `count` of everything, named n0, n1 and so on."""
+    server = Server("s", page_size=page_size, **options)
+    for n in range(count):
+        server.add_tool(lambda: None, name=f"n{n}", description="d")
+        server.add_prompt(lambda: "", name=f"n{n}")
+        server.add_resource(f"x://{n}", lambda: "", name=f"n{n}")
+        server.add_resource(f"x{n}://{{y}}", lambda y: "", name=f"n{n}")
+    return server
+
+
+def page(
+    server: Server, method: str, cursor: str | None, dialect: Dialect = E
+) -> tuple[list[str], str | None]:
+    """The names on a page, and the cursor of the next."""
+    answer = answered(server, method, {} if cursor is None else {"cursor": cursor}, dialect)
+    return [entry["name"] for entry in answer[LISTS[method]]], answer.get("nextCursor")
+
+
+def walk(server: Server, method: str, dialect: Dialect = E) -> list[list[str]]:
+    """The names on each page."""
+    found, cursor = page(server, method, None, dialect)
+    walked = [found]
+    while cursor is not None:
+        found, cursor = page(server, method, cursor, dialect)
+        walked.append(found)
+    return walked
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+@pytest.mark.parametrize(
+    ("count", "size", "lengths"),
+    [(0, 2, [0]), (1, 2, [1]), (2, 2, [2]), (3, 2, [2, 1]), (4, 2, [2, 2]), (3, 1, [1, 1, 1])],
+)
+def test_walking(method: str, dialect: Dialect, count: int, size: int, lengths: list[int]) -> None:
+    walked = walk(full(count, size), method, dialect)
+    assert [len(found) for found in walked] == lengths
+    assert list(itertools.chain(*walked)) == [f"n{n}" for n in range(count)]
+
+
+def test_what_a_page_is_by_default() -> None:
+    server = Server("s")
+    for n in range(1_000):
+        server.add_tool(lambda: None, name=f"n{n}", description="d" * 1_500)
+    assert [len(found) for found in walk(server, "tools/list")] == [1_000]
+    server.add_tool(lambda: None, name="more", description="d")
+    assert [len(found) for found in walk(server, "tools/list")] == [1_000, 1]
+
+
+def test_long_entries_make_short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_PAGE_BYTES", 200)
+    server = Server("s")
+    for name, length in {"a": 1, "b": 1, "c": 300, "d": 1, "e": 190, "f": 1}.items():
+        server.add_prompt(lambda: "", name=name, description="x" * length)
+    assert walk(server, "prompts/list") == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_page_has_entries(size: int) -> None:
+    with pytest.raises(ValueError, match=f"a page has at least one entry, not {size}"):
+        Server("s", page_size=size)
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_all_pages_have_the_same_hints(method: str) -> None:
+    server = full(3, 1, cache=Cache(60, "public"))
+    params: dict[str, str] = {}
+    for _ in range(3):
+        answer = answered(server, method, params)
+        assert (answer["ttlMs"], answer["cacheScope"]) == (60_000, "public")
+        assert not {"ttlMs", "cacheScope"} & answered(server, method, params, D).keys()
+        params = {"cursor": answer.get("nextCursor", "")}
+    assert params == {"cursor": ""}
+
+
+# --- Cursors ---------------------------------------------------------------------------------------
+
+
+def test_a_cursor_is_short_and_needs_no_escaping() -> None:
+    server = Server("s" * 1_000, page_size=1)
+    for name in "ab":
+        server.add_prompt(lambda: "", name=name * 1_000)
+    cursor = page(server, "prompts/list", None)[1]
+    assert cursor is not None
+    assert re.fullmatch(r"[A-Za-z0-9_-]{20}", cursor)
+
+
+def test_a_server_that_is_started_again_knows_the_cursor() -> None:
+    cursor = page(full(3, 2), "tools/list", None)[1]
+    assert page(full(3, 2), "tools/list", cursor) == (["n2"], None)
+    assert page(full(3, 2), "tools/list", cursor, D) == (["n2"], None)
+
+
+UNKNOWN = {"code": -32602, "message": "Unknown cursor"}
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_cursors_that_nobody_gave_out(method: str, dialect: Dialect) -> None:
+    server = full(3, 2)
+    cursor = page(server, method, None, dialect)[1]
+    assert cursor is not None
+    other_list = next(other for other in LISTS if other != method)
+    other_server = Server("other", page_size=1)
+    other_server.add_prompt(lambda: "", name="n1")
+    other_server.add_prompt(lambda: "", name="n2")
+    for wrong in (
+        "", " ", cursor + "=", cursor[:-1], cursor.swapcase(), "n1", "1", cursor * 50_000,
+        page(server, other_list, None)[1],
+        page(other_server, "prompts/list", None)[1],
+    ):  # fmt: skip
+        assert answered(server, method, {"cursor": wrong}, dialect) == UNKNOWN
+
+
+@given(cursor=st.text() | st.text("ABCXYZabcxyz019_-=", min_size=18, max_size=22))
+def test_any_text_is_a_cursor_or_none(cursor: str) -> None:
+    for method in LISTS:
+        assert answered(SERVER, method, {"cursor": cursor}) == UNKNOWN
+
+
+SERVER = full(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "rest"),
+    [
+        (lambda server: None, [["n2", "n3"], ["n4"]]),
+        (lambda server: server.remove_prompt("n0"), [["n2"], ["n3", "n4"]]),
+        (lambda server: server.remove_prompt("n2"), [["n3", "n4"]]),
+        (lambda server: server.add_prompt(lambda: "", name="new"), [["n2", "n3"], ["n4", "new"]]),
+        (lambda server: server.remove_prompt("n1"), None),
+        (lambda server: [server.remove_prompt(f"n{n}") for n in (2, 3, 4)], [[]]),
+    ],
+)
+def test_the_list_changes_between_two_pages(change: Any, rest: list[list[str]] | None) -> None:
+    server = full(5, 2)
+    first, cursor = page(server, "prompts/list", None)
+    assert first == ["n0", "n1"]
+    change(server)
+    if rest is None:
+        assert answered(server, "prompts/list", {"cursor": cursor}) == UNKNOWN
+        return
+    found = []
+    while cursor is not None:
+        names, cursor = page(server, "prompts/list", cursor)
+        found.append(names)
+    assert found == rest
+
+
+def test_a_cursor_does_not_follow_a_name_to_another_place() -> None:
+    """Else what stands between the two places would be left out."""
+    server = full(4, 2)
+    cursor = page(server, "prompts/list", None)[1]
+    server.remove_prompt("n1")
+    server.add_prompt(lambda: "", name="n1")
+    assert answered(server, "prompts/list", {"cursor": cursor}) == UNKNOWN
+    assert walk(server, "prompts/list") == [["n0", "n2"], ["n3", "n1"]]
+
+
+@given(data=st.data(), size=st.integers(1, 4), count=st.integers(0, 9))
+def test_a_walk_under_changes_gives_what_lasts_exactly_once(
+    data: st.DataObject, size: int, count: int
+) -> None:
+    server = Server("s", page_size=size)
+    names = itertools.count()
+
+    def add() -> str:
+        name = f"n{next(names)}"
+        server.add_prompt(lambda: "", name=name)
+        return name
+
+    present = [add() for _ in range(count)]
+    lasting, found = set(present), list[str]()
+    cursor = None
+    while True:
+        answer = answered(server, "prompts/list", {} if cursor is None else {"cursor": cursor})
+        if answer == UNKNOWN:
+            assert found[-1] not in present
+            lasting, found, cursor = set(present), [], None
+            continue
+        given_out = [entry["name"] for entry in answer["prompts"]]
+        assert len(given_out) <= size
+        found += given_out
+        cursor = answer.get("nextCursor")
+        if cursor is None:
+            break
+        for gone in data.draw(st.lists(st.sampled_from(present), max_size=3, unique=True)):
+            server.remove_prompt(gone)
+            present.remove(gone)
+            lasting.discard(gone)
+        present += [add() for _ in range(data.draw(st.integers(0, 1)))]
+    assert len(found) == len(set(found))
+    assert [name for name in found if name in lasting] == sorted(lasting, key=lambda name: int(name[1:]))
+
+
+# --- What is kept ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_pages_are_encoded_once_for_each_revision(method: str) -> None:
+    server = full(3, 2)
+    first = server.answer(request(method))
+    assert isinstance(first, Raw)
+    cursor = json.loads(bytes(first))["nextCursor"]
+    second = server.answer(request(method, {"cursor": cursor}))
+    assert server.answer(request(method)) is first
+    assert server.answer(request(method, {"cursor": cursor})) is second
+    assert server.answer(request(method, {}, D)) is not first
+    server.remove_prompt("n0")
+    assert server.answer(request(method)) is not first
+
+
+def test_made_up_cursors_leave_nothing_behind() -> None:
+    lists = pages.Lists("s", {"prompts/list": {f"n{n}": Listed(n) for n in range(9)}}, 3, None)
+    assert repr(lists) == "<Lists of 's', 0 encoded>"
+    lists.page("prompts/list", None, E)
+    assert repr(lists) == "<Lists of 's', 1 encoded>"
+    (kept,) = lists._pages.values()
+    before = dict(kept.by_start)
+    assert list(before) == [0, 3, 6]
+    found = [lists.page("prompts/list", cursor, E) for cursor in kept_cursors(lists)]
+    assert [json.loads(bytes(page or b""))["prompts"][:1] for page in found] == [
+        [{"name": f"n{n}"}] for n in range(1, 9)
+    ] + [[]]
+    assert kept.by_start == before
+    assert len(kept.places) == 9
+    lists.page("prompts/list", "made up", E)
+    assert len(kept.places) == 9
+    lists.forget()
+    assert repr(lists) == "<Lists of 's', 0 encoded>"
+
+
+def kept_cursors(lists: pages.Lists) -> list[str]:
+    """A cursor behind each entry, as somebody could work it out."""
+    return [lists._cursor("prompts/list", f"n{n}", Listed(n)) for n in range(9)]
+
+
+class Listed:
+    """An entry of a list."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def listed(self, dialect: Dialect) -> Prompt:
+        return Prompt(name=f"n{self.number}")
+
+
+def test_pages_of_what_is_no_more_are_not_kept() -> None:
+    """A thread may change a list while another cuts it into pages."""
+
+    class Changing(Listed):
+        def listed(self, dialect: Dialect) -> Prompt:
+            entries["new"] = Listed(1)
+            lists.forget()
+            return super().listed(dialect)
+
+    entries: dict[str, Listed] = {"old": Changing(0)}
+    lists = pages.Lists("s", {"prompts/list": entries}, 3, None)
+    first = lists.page("prompts/list", None, E)
+    entries["old"] = Listed(0)
+    assert lists.page("prompts/list", None, E) != first
