@@ -88,11 +88,14 @@ class Link:
         self.pump()
         self.reading.cancel()
 
+    @property
+    def full(self) -> bool:
+        return self._events.full
+
     async def drain(self) -> None:
-        """Pump, let others run, and wait while much is queued."""
-        self.pump()
+        """Let others run, and wait while much is queued."""
         await asyncio.sleep(0)
-        await self.until(lambda: not self._events.full)
+        await self.until(lambda: not self.full)
 
     async def aclose(self, patience: float = LAST_WRITE) -> None:
         """End the conversation; the peer has `patience` seconds to read what is queued. May be called any number of times."""

@@ -1,4 +1,4 @@
-"""Running a server: what asyncio adds to a `Service` is a task for each handler that needs one, a log and names for faults.
+"""Running a server: what asyncio adds to a `Service` is a task for each handler that needs one, threads, a log, names for faults.
 
 Rules: nothing that a handler raises leaves its task, and only a cancellation that somebody asked for travels on. A job is
 settled by the callback of its task, for a task that is cancelled before its first step never runs.
@@ -10,34 +10,61 @@ import asyncio
 import logging
 import secrets
 import signal
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext, suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp_core import Connection, Event, RequestReceived, Role
-from mcp_core.registry import Context, Job, Server, Service
+from mcp_core.registry import Job, Runtime, Server, Service
 
-from ._link import LAST_WRITE, Link
+from ._link import LAST_WRITE, Link, Streams
 from ._pipes import standard_streams
+
+T = TypeVar("T")
 
 _log = logging.getLogger("mcp_asyncio_shim")
 
 
-class _Context(Context):
-    def __init__(self, request: RequestReceived, server: Server, link: Link, in_thread: bool) -> None:
-        super().__init__(request, server)
-        self._link, self._in_thread = link, in_thread
+class _Runtime(Runtime):
+    def __init__(self, link: Link) -> None:
+        self._link, self._thread = link, threading.get_ident()
+        self.pump, self.drain = link.pump, link.drain  # type: ignore[method-assign]
 
-    async def progress(self, *told: Any, **named: Any) -> None:
-        self._link.conn.send_progress(self.request_id, *told, **named)
-        await self._link.drain()
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
-    def progress_nowait(self, *told: Any, **named: Any) -> None:
-        if self._in_thread:
-            asyncio.run_coroutine_threadsafe(self.progress(*told, **named), self._link.loop).result()
-        elif not self._link._events.full:  # who cannot wait for a peer that does not read is not heard by it
-            self._link.conn.send_progress(self.request_id, *told, **named)
-            self._link.pump()
+    def reference(self) -> str:
+        return secrets.token_hex(4)
+
+    def soon(self, function: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._link.loop.call_soon_threadsafe(function)
+
+    @property
+    def full(self) -> bool:
+        return self._link.full
+
+    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+        return asyncio.to_thread(_called, function)
+
+    @property
+    def in_worker_thread(self) -> bool:
+        return threading.get_ident() != self._thread
+
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async def awaited() -> T:
+            return await function()
+
+        return asyncio.run_coroutine_threadsafe(awaited(), self._link.loop).result()
+
+
+def _called(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    except StopIteration as exc:
+        raise RuntimeError("the handler raised StopIteration") from exc  # a future would refuse the other
 
 
 async def serve_streams(
@@ -47,10 +74,14 @@ async def serve_streams(
 
     After the end of the input, handlers that still run get `grace` seconds to answer, and the client as long to read.
 
-    *Resource handling*: the writer is closed at the end. Handlers are cancelled, once, and waited for.
+    *Resource handling*: the writer is closed at the end, and the lifespan left. Handlers are cancelled, once, and waited for.
     *Error handling*: nothing that a client sends or a handler raises ends this; a stream that breaks is an end like any other.
     """
-    conn = Connection(Role.SERVER, server.config())
+    async with server.lifespan(server) if server.lifespan is not None else nullcontext() as value:
+        await _converse(server, (reader, writer), value, grace)
+
+
+async def _converse(server: Server, streams: Streams, lifespan: Any, grace: float) -> None:
     jobs: set[asyncio.Task[None]] = set()
 
     def take(event: Event) -> None:
@@ -66,11 +97,8 @@ async def serve_streams(
         job.dropped()
         link.pump()
 
-    def context(request: RequestReceived, in_thread: bool) -> Context:
-        return _Context(request, server, link, in_thread)
-
-    service = Service(server, conn, context=context, reference=lambda: secrets.token_hex(4), report=_report)
-    link = Link(conn, (reader, writer), take)
+    link = Link(Connection(Role.SERVER, server.config()), streams, take)
+    service = Service(server, link.conn, _Runtime(link), lifespan)
     end = link.loop.time()
     try:
         await asyncio.wait({link.reading})
@@ -79,29 +107,19 @@ async def serve_streams(
             async with asyncio.timeout_at(end):
                 await link.until(lambda: not jobs)
     finally:
+        service.close()
         await link.aclose(max(end - link.loop.time(), LAST_WRITE))
         await link.until(lambda: not jobs)
 
 
-def _report(request: RequestReceived, reference: str, exc: BaseException) -> None:
-    _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
-
-
 async def _run(job: Job) -> None:
     try:
-        job.done(await (asyncio.to_thread(_started, job) if job.thread else job.start()))
+        job.done(await job.start())
     except BaseException as exc:
         task = asyncio.current_task()
         if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
         job.failed(exc)
-
-
-def _started(job: Job) -> Any:
-    try:
-        return job.start()
-    except StopIteration as exc:
-        raise RuntimeError("the handler raised StopIteration") from exc  # a future would refuse the other
 
 
 async def serve_stdio(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""What trio adds to a `Service`: a task and a cancel scope for each handler that needs one, a log, and names for faults.
+"""What trio adds to a `Service`: a task and a cancel scope for each handler that needs one, threads, a log, names for faults.
 
 Rules of this file:
 
@@ -15,32 +15,77 @@ import contextvars
 import logging
 import math
 import secrets
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
 from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
-from mcp_core.registry import Service
-
-from ._context import ThreadContext, TrioContext
+from mcp_core.registry import Runtime, Service
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from mcp_core import Event, RequestReceived
-    from mcp_core.registry import Context, Job, Server
+    from mcp_core.registry import Job, Server
 
     from ._link import Link
 
 __all__ = ["Dispatch"]
 
+T = TypeVar("T")
+
 _log = logging.getLogger("mcp_trio")
 
 
-class Dispatch:
-    """Runs the handlers of one conversation in `nursery`. Call `serve` before the first event."""
+class _TrioRuntime(Runtime):
+    """One conversation over a `Link`."""
 
-    def __init__(self, server: Server, nursery: trio.Nursery) -> None:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._trio = trio.lowlevel.current_trio_token()
+
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
+
+    def reference(self) -> str:
+        return secrets.token_hex(4)
+
+    def pump(self) -> None:
+        self._link.pump()
+
+    def soon(self, function: Callable[[], object]) -> None:
+        with suppress(trio.RunFinishedError):
+            self._trio.run_sync_soon(function, idempotent=True)
+
+    @property
+    def full(self) -> bool:
+        return self._link.full
+
+    def drain(self) -> Coroutine[Any, Any, None]:
+        return self._link.drain()
+
+    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+        return trio.to_thread.run_sync(function, abandon_on_cancel=True)
+
+    @property
+    def in_worker_thread(self) -> bool:
+        return not trio.lowlevel.in_trio_run()
+
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return trio.from_thread.run(function)
+
+
+class Dispatch:
+    """Runs the handlers of one conversation in `nursery`. Call `serve` before the first event.
+
+    `lifespan` is the value of the server's lifespan.
+    """
+
+    def __init__(self, server: Server, nursery: trio.Nursery, lifespan: Any) -> None:
         self._server = server
         self._nursery = nursery
+        self._lifespan = lifespan
         self._idle = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
@@ -49,13 +94,7 @@ class Dispatch:
     def serve(self, link: Link) -> None:
         """Say over which link the conversation goes."""
         self._link = link
-        self._service = Service(
-            self._server,
-            link.conn,
-            context=self._context,
-            reference=lambda: secrets.token_hex(4),
-            report=_report,
-        )
+        self._service = Service(self._server, link.conn, _TrioRuntime(link), self._lifespan)
 
     def take(self, event: Event) -> None:
         """Act on one event, without waiting."""
@@ -72,21 +111,23 @@ class Dispatch:
         elif isinstance(event, ConnectionClosed):
             _log.debug("conversation ended: %s", event.error)
 
+    def close(self) -> None:
+        """The conversation is over."""
+        self._service.close()
+
+    def stop(self) -> None:
+        """Cancel all handlers."""
+        self._service.stop()
+
     async def idle(self) -> None:
         """Wait until no handler runs."""
         while not self._service.idle:
             await self._idle.park()
 
-    def _context(self, request: RequestReceived, thread: bool) -> Context:
-        return (ThreadContext if thread else TrioContext)(request, self._server, self._link)
-
     async def _run(self, job: Job, scope: trio.CancelScope) -> None:
         try:
             with scope:
-                if job.thread:
-                    job.done(await trio.to_thread.run_sync(job.start, abandon_on_cancel=True))
-                else:
-                    job.done(await job.start())
+                job.done(await job.start())
         except BaseException as exc:  # noqa: BLE001 - rule 1
             cancelled, rest = _split(exc)
             if rest is not None:
@@ -98,10 +139,6 @@ class Dispatch:
             self._link.pump()
             if self._service.idle:
                 self._idle.unpark_all()
-
-
-def _report(request: RequestReceived, reference: str, exc: BaseException) -> None:
-    _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
 
 def _split(exc: BaseException) -> tuple[BaseException | None, BaseException | None]:

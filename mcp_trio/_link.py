@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core import ConnectionLost, Pump
+from mcp_core import ConnectionLost, Pump, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Link"]
 
 _READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
+_CLOSED: Final = State.CLOSED
 _LAST_WORDS: Final = 0.2  # seconds for a peer to take what is said to it last, however we are hurried
 
 
@@ -72,6 +73,8 @@ class Link:
             self._rearmed.unpark_all()
         if self.conn.queued():
             self._to_write.unpark()
+        if self.conn.state is _CLOSED:
+            self._reading.cancel()
 
     async def read(self) -> None:
         """Feed the connection until the input ends, the stream breaks or `stop_reading` is called."""

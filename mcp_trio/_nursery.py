@@ -20,13 +20,15 @@ __all__ = ["open_quiet_nursery"]
 
 
 @asynccontextmanager
-async def open_quiet_nursery() -> AsyncIterator[trio.Nursery]:
-    """Like `trio.open_nursery`, but a single failure comes out as it is. Background tasks are cancelled at the end."""
+async def open_quiet_nursery(*, wait: bool = False) -> AsyncIterator[trio.Nursery]:
+    """Like `trio.open_nursery`, but a single failure comes out as it is. Background tasks are cancelled at the end, unless
+    it is to `wait` for them."""
     failure: BaseException
     try:
         async with trio.open_nursery() as nursery:
             yield nursery
-            nursery.cancel_scope.cancel()
+            if not wait:
+                nursery.cancel_scope.cancel()
         return
     except BaseExceptionGroup as group:
         failures = [exc for exc in group.exceptions if not isinstance(exc, trio.Cancelled)]

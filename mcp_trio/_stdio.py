@@ -22,7 +22,7 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +145,8 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signals(scope: trio.CancelScope) -> Iterator[Stop]:
-    """Let the first SIGINT or SIGTERM cancel `scope`, so that `finally` blocks run; the second one kills the process.
+def stop_on_signals(act: Callable[[], object]) -> Iterator[Stop]:
+    """Let the first SIGINT or SIGTERM call `act`, inside trio, so that there is an orderly end; the second one kills the process.
 
     The first hands both signals to the kernel's default at once: so the second works also while the loop is stuck in
     blocking code, and where a handler's boundary would swallow `KeyboardInterrupt`. An ignored signal stays ignored.
@@ -161,7 +161,7 @@ def stop_on_signals(scope: trio.CancelScope) -> Iterator[Stop]:
         for each in former:
             signal.signal(each, signal.SIG_DFL)
         stop.caught = signal.Signals(number)
-        token.run_sync_soon(scope.cancel)
+        token.run_sync_soon(act)
 
     try:
         if threading.current_thread() is threading.main_thread():

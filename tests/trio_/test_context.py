@@ -130,9 +130,8 @@ async def test_a_plain_def_cannot_wait() -> None:
     @server.tool(thread=True)
     def wait(context: Context) -> str:
         """Try to wait."""
-        coroutine = context.progress(1)
-        with pytest.raises(RuntimeError, match="use progress_nowait"):
-            coroutine.send(None)
+        with pytest.raises(RuntimeError, match="use the method that ends in _nowait"):
+            _ = context.progress(1)
         raise ToolError(f"in {threading.current_thread() is threading.main_thread()}")
 
     async with served(server) as wire:
@@ -163,7 +162,7 @@ async def test_facts(version: str, thread: bool) -> None:
             meta[META_CLIENT] = {"name": "client", "version": "1"}
         await wire.tell(wire.calling("an id", "facts", **meta))
         assert (await wire.hear())["result"]["structuredContent"] == {
-            "shown": f"<{'Thread' if thread else 'Trio'}Context tools/call id='an id'>",
+            "shown": "<Context tools/call id='an id'>",
             "id": "an id",
             "revision": version,
             "client": "client",

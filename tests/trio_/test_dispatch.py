@@ -480,9 +480,10 @@ async def test_what_it_logs_of_messages_that_are_none(caplog: pytest.LogCaptureF
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
 
 
+@pytest.mark.may_leave("connection")
 async def test_what_it_shows(nursery: trio.Nursery) -> None:
     server = Witness().server
-    dispatch = Dispatch(server, nursery)
+    dispatch = Dispatch(server, nursery, None)
     dispatch.serve(Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.take))
     assert repr(dispatch) == f"<Dispatch of <Service of {server!r}, 0 jobs>>"
 

@@ -127,7 +127,13 @@ async def test_handlers_that_take_longer_than_the_grace_are_cancelled(
 ) -> None:
     await wire.tell(wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2}))
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    assert [answer["id"] for answer in await wire.hear_all()] == [2]
+    in_time, late = await wire.hear_all()
+    assert in_time["id"] == 2
+    assert late == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "error": {"code": -32000, "message": "the server is being shut down"},
+    }
     assert watch.happened == {"finally": 5, "cancelled": 5, "end": 5}
 
 

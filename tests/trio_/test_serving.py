@@ -1,0 +1,308 @@
+"""What stands around conversations: the lifespan of a server, an orderly stop, and listeners."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import PeerError
+from mcp_core.registry import Context, Server
+from mcp_trio import connect, connect_stream, memory_pair, serve_listeners, serve_stream
+from tests.trio_.wire import Wire, served, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+MockClock = trio.testing.MockClock
+
+
+class Database:
+    def __init__(self) -> None:
+        self.rows = ["one"]
+
+
+def build(events: list[str]) -> Server:
+    """A server with a lifespan, which notes what happens."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[Database]:
+        events.append(f"enter {server.info.name}")
+        async with trio.open_nursery() as nursery:  # a lifespan may run tasks of its own
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                yield Database()
+            finally:
+                events.append("leave")
+                nursery.cancel_scope.cancel()
+
+    server = Server("s", lifespan=lifespan)
+
+    @server.tool
+    def rows(context: Context[Database]) -> list[str]:
+        """Tell the rows."""
+        return context.lifespan.rows
+
+    @server.tool
+    async def wait(seconds: float) -> str:
+        """Wait."""
+        try:
+            await trio.sleep(seconds)
+        finally:
+            events.append("waited")
+        return "in time"
+
+    return server
+
+
+# -- The lifespan --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_lifespan_surrounds_the_conversation_and_its_handlers(autojump_clock: MockClock) -> None:
+    events: list[str] = []
+    async with connect(build(events)) as client:
+        assert (await client.call_tool("rows")).structured_content == ["one"]
+        assert events == ["enter s"]
+        with trio.move_on_after(1):
+            await client.call_tool("wait", {"seconds": 30})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.call_tool, "wait", {"seconds": 1})
+    assert events == ["enter s", "waited", "waited", "leave"]
+
+
+async def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if server.info.name:
+            raise FileNotFoundError("the database is gone")
+        yield
+
+    server = Server("s", lifespan=lifespan)
+    ours, theirs = memory_pair()
+    with pytest.raises(FileNotFoundError, match="the database is gone"):
+        await serve_stream(server, theirs)
+    with pytest.raises(trio.ClosedResourceError):
+        await theirs.send_all(b"x")
+    await ours.aclose()
+    with pytest.raises(FileNotFoundError, match="the database is gone"):
+        async with connect(server):
+            raise AssertionError
+
+
+async def test_a_server_without_one_has_no_value() -> None:
+    server = Server("s")
+
+    @server.tool
+    def value(context: Context) -> str:
+        """Tell the value."""
+        return repr(context.lifespan)
+
+    async with served(server) as wire:
+        assert text_of(await wire.call(1, "value")) == "None"
+
+
+# -- An orderly stop -----------------------------------------------------------------------------------------------------
+
+
+class Stopping:
+    """A server that is told to stop, a wire to it, and when it ended."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.stop = trio.Event()
+        self.ended: float | None = None
+        ours, self.theirs = memory_pair()
+        self.wire = Wire(ours)
+
+    async def serve(self) -> None:
+        self.start = trio.current_time()
+        await serve_stream(build(self.events), self.theirs, stop=self.stop, grace=5.0)
+        self.ended = round(trio.current_time() - self.start, 2)
+
+    async def hear_in_order(self) -> dict[Any, Any]:
+        return {message["id"]: message for message in await self.wire.hear_all()}
+
+
+@pytest.fixture
+async def stopping(nursery: trio.Nursery) -> Stopping:
+    stopping = Stopping()
+    nursery.start_soon(stopping.serve)
+    await stopping.wire.shake_hands()
+    return stopping
+
+
+async def test_an_idle_server_stops_at_once(stopping: Stopping, autojump_clock: MockClock) -> None:
+    stopping.stop.set()
+    assert await stopping.wire.hear_all() == []
+    assert stopping.ended == 0
+
+
+async def test_what_runs_is_finished_and_what_comes_is_refused(
+    stopping: Stopping, autojump_clock: MockClock
+) -> None:
+    wire = stopping.wire
+    await wire.tell(wire.calling(1, "wait", {"seconds": 3}))
+    await trio.testing.wait_all_tasks_blocked()
+    stopping.stop.set()
+    await trio.testing.wait_all_tasks_blocked()
+    await wire.tell(wire.calling(2, "rows"), wire.asking(3, "ping"))
+    answers = await stopping.hear_in_order()
+    assert text_of(answers[1]) == "in time"
+    assert answers[2]["error"] == {
+        "code": -32000,
+        "message": "the server is being shut down and takes no more requests",
+    }
+    assert answers[3]["result"] == {}
+    assert stopping.ended == 3
+    assert stopping.events == ["enter s", "waited", "leave"]
+
+
+async def test_what_takes_longer_than_the_grace_is_cancelled_and_answered(
+    stopping: Stopping, autojump_clock: MockClock
+) -> None:
+    wire = stopping.wire
+    await wire.tell(wire.calling(1, "wait", {"seconds": 30}))
+    await trio.testing.wait_all_tasks_blocked()
+    stopping.stop.set()
+    answers = await stopping.hear_in_order()
+    assert answers[1]["error"] == {"code": -32000, "message": "the server is being shut down"}
+    assert stopping.ended == 5
+    assert stopping.events == ["enter s", "waited", "leave"]
+
+
+async def test_the_end_of_the_input_during_the_grace(stopping: Stopping, autojump_clock: MockClock) -> None:
+    wire = stopping.wire
+    await wire.tell(wire.calling(1, "wait", {"seconds": 3}))
+    await trio.testing.wait_all_tasks_blocked()
+    stopping.stop.set()
+    await trio.sleep(1)
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    answers = await stopping.hear_in_order()
+    assert text_of(answers[1]) == "in time"
+    assert stopping.ended == 3
+
+
+async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
+    stopping: Stopping, autojump_clock: MockClock
+) -> None:
+    wire = stopping.wire
+    await wire.tell(*(wire.asking(n, "ping") for n in range(10_000)))
+    await trio.sleep(1)
+    stopping.stop.set()
+    await trio.sleep(10)
+    assert stopping.ended == 2
+
+
+# -- Listeners -----------------------------------------------------------------------------------------------------------
+
+
+async def test_many_conversations_share_one_lifespan() -> None:
+    events: list[str] = []
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+
+        async def serve(task_status: Any) -> None:
+            await serve_listeners(build(events), listeners, stop=stop, task_status=task_status)
+
+        assert await nursery.start(serve) == listeners
+        port = listeners[0].socket.getsockname()[1]
+        for _ in range(2):
+            one, two = (
+                await trio.open_tcp_stream("127.0.0.1", port),
+                await trio.open_tcp_stream("127.0.0.1", port),
+            )
+            async with connect_stream(one) as first, connect_stream(two) as second:
+                assert (await first.call_tool("rows")).structured_content == ["one"]
+                assert (await second.call_tool("rows")).structured_content == ["one"]
+        stop.set()
+    assert events == ["enter s", "leave"]
+    with pytest.raises(OSError, match=r"."):
+        await trio.open_tcp_stream("127.0.0.1", port)
+
+
+async def test_a_stop_ends_every_conversation_in_order() -> None:
+    events: list[str] = []
+    stop = trio.Event()
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    outcomes: list[Any] = []
+    first = trio.Event()
+    async with trio.open_nursery() as nursery:
+
+        async def serve() -> None:
+            await serve_listeners(build(events), listeners, stop=stop, grace=0.1)
+
+        nursery.start_soon(serve)
+
+        async def call(seconds: float) -> None:
+            async with connect_stream(await trio.open_tcp_stream("127.0.0.1", port)) as client:
+                try:
+                    outcomes.append((await client.call_tool("wait", {"seconds": seconds})).text)
+                    first.set()
+                except PeerError as exc:
+                    outcomes.append(exc.message)
+
+        nursery.start_soon(call, 0.05)
+        nursery.start_soon(call, 60)
+        await first.wait()
+        stop.set()
+    assert outcomes == ["in time", "the server is being shut down"]
+    assert events == ["enter s", "waited", "waited", "leave"]
+
+
+async def test_cancelled_listeners_are_closed(tmp_path: Path) -> None:
+    events: list[str] = []
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_listeners, build(events), listeners)
+        async with connect_stream(await trio.open_tcp_stream("127.0.0.1", port)) as client:
+            assert (await client.call_tool("rows")).structured_content == ["one"]
+            nursery.cancel_scope.cancel()
+    assert events == ["enter s", "leave"]
+    assert listeners[0].socket.fileno() == -1
+
+
+# -- Changes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["a handler", "another task", "a thread"])
+async def test_a_change_reaches_the_client_from_wherever_it_is_told(where: str) -> None:
+    server = Server("s")
+
+    @server.tool
+    async def change() -> str:
+        """Change."""
+        if where == "a handler":
+            server.changed(tools=True)
+        return "changed"
+
+    async with served(server) as wire:
+        assert text_of(await wire.call(1, "change")) == "changed"
+        if where == "another task":
+            server.changed(tools=True)
+        elif where == "a thread":
+            await trio.to_thread.run_sync(lambda: server.changed(tools=True))
+        assert await wire.hear() == {
+            "jsonrpc": "2.0",
+            "method": "notifications/tools/list_changed",
+            "params": {},
+        }
+    server.changed(tools=True)  # nobody is there any more
+
+
+def test_a_change_after_trio_has_ended() -> None:
+    server = Server("s")
+    server.add_tool(lambda: "x", name="t", description="Do.", input_schema={"type": "object"})
+
+    async def main() -> None:
+        async with connect(server) as client:
+            await client.list_tools()
+
+    trio.run(main)
+    server.changed(tools=True)
