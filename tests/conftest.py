@@ -1,4 +1,5 @@
-"""What every test may rely on: children run the working tree, and peers written for node are found or skipped.
+"""What every test may rely on: children run the working tree, peers written for node are found or skipped, and nothing of one
+test is there for the next.
 
 Fixtures of one area live with that area; this file has only what has no other home.
 """
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,6 +29,11 @@ settings.load_profile("mcp-trio")
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("node"):
         _node_modules()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind(no_leaks: None) -> None:
+    """Set up before all other fixtures of a test, and so the last to be over."""
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names} == {*PACKAGES, info}
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert f"{info}/licenses/LICENSE" in names
-    assert not [name for name in names if "test_" in name or "__pycache__" in name]
+    assert not [name for name in names if "/test_" in name or "__pycache__" in name]
 
 
 def test_sdist_can_be_built_and_tested_from(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
-"""What the tests of pipes and children share: small programs, and a count of descriptors."""
+"""What the tests of pipes and children share: small programs, and waiting for what they do."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -14,10 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_trio._stdio import Streams
-
-
-def descriptors() -> int:
-    return len(list(Path("/dev/fd").iterdir()))
 
 
 def python(source: str, *args: object) -> list[str]:

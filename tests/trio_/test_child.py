@@ -33,9 +33,6 @@ QUICK = Grace(stdin=0.15, terminate=0.3)
 PATIENT = Grace(stdin=20, terminate=20)  # nothing that works may need it
 LINUX = sys.platform == "linux"
 
-# What must hold on every path: what we opened is closed, whoever was cancelled meanwhile.
-pytestmark = pytest.mark.usefixtures("no_descriptor_left")
-
 
 @pytest.mark.requirement("STDIO-5", "STDIO-13")
 async def test_a_conversation() -> None:

@@ -245,6 +245,7 @@ async def test_reading_stops_while_too_much_waits_and_goes_on_when_it_is_answere
     assert "paused" not in repr(here.link)
 
 
+@pytest.mark.may_leave("connection")
 async def test_a_pause_that_lasts_too_long_ends_with_refusals(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
@@ -411,6 +412,7 @@ async def test_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
 color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="none")
 
 
+@pytest.mark.may_leave("connection")
 async def test_events_are_taken_in_the_context_in_which_the_link_was_made(nursery: trio.Nursery) -> None:
     color.set("of the link")
     seen: list[str] = []
@@ -429,6 +431,7 @@ async def test_events_are_taken_in_the_context_in_which_the_link_was_made(nurser
     assert seen == ["of the link"]
 
 
+@pytest.mark.may_leave("connection")
 async def test_a_pump_inside_a_pump_leaves_the_events_to_the_outer_one() -> None:
     order: list[str] = []
     _, ours = memory_pair()
@@ -446,6 +449,7 @@ async def test_a_pump_inside_a_pump_leaves_the_events_to_the_outer_one() -> None
     assert order == ["in", "out"] * 2
 
 
+@pytest.mark.may_leave("connection")
 async def test_a_failure_while_taking_does_not_jam_the_pump() -> None:
     _, ours = memory_pair()
     conn = Connection(Role.SERVER, server_config())

@@ -34,8 +34,6 @@ QUICK = Grace(stdin=0.2, terminate=0.2)
 LINUX = sys.platform == "linux"
 MIB = 1024 * 1024
 
-pytestmark = pytest.mark.usefixtures("no_descriptor_left")
-
 REAL = """
 import logging, os, subprocess, sys, threading, time, warnings
 from pathlib import Path

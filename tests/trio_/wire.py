@@ -1,7 +1,7 @@
-"""The other end of a conversation, in lines of JSON: what the tests of the drivers speak, so that nothing of ours is trusted.
+"""The other end of a conversation, in lines of JSON: what the tests of the drivers speak, so that the machine is not trusted.
 
-`Wire` reads and writes messages on a stream. `served` runs a server on one end of a memory pair and gives the other one.
-No wait is longer than a test may hang: `PATIENCE` real seconds, or virtual ones under a mock clock.
+`Wire` is a `ScriptedPeer` with shorter words for what these tests say and hear most. `served` runs a server on one end of a
+memory pair and gives the other one. What else is waited for may take `PATIENCE` seconds.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 import trio.testing
 
-from mcp_trio import memory_pair, serve_stream
-from tests.core.helpers import INITIALIZED, D, E, Message, initialize, line, modern, request
+from mcp_trio import serve_stream
+from mcp_trio.testing import ScriptedPeer, memory_pair
+from tests.core.helpers import D, E, Message, modern, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,22 +26,21 @@ PATIENCE: Final = 30.0
 ERAS: Final = (D, E)
 
 
-class Wire:
+class Wire(ScriptedPeer):
     """Somebody who talks to one of our drivers over `stream`. `version` is the revision in which it asks."""
 
     def __init__(self, stream: trio.abc.Stream, version: str = D) -> None:
-        self.stream = stream
-        self.version = version
-        self._buffer = bytearray()
+        super().__init__(stream, version)
 
-    async def tell(self, *messages: Message | list[Any] | str | bytes) -> None:
-        """Send messages, one a line, in one write."""
-        await self.stream.send_all(b"".join(map(line, messages)))
+    tell = ScriptedPeer.send
+
+    async def shake_hands(self) -> None:
+        """Open the conversation, if the revision wants that."""
+        await self.open_as_client(info={"name": "client", "version": "1"})
 
     async def hear(self) -> Message:
         """The next message."""
-        raw = await self.hear_line()
-        message: Message = json.loads(raw)
+        message: Message = json.loads(await self.hear_line())
         return message
 
     async def hear_line(self) -> bytes:
@@ -49,39 +49,24 @@ class Wire:
         Raises:
             EOFError: there is none.
         """
-        with trio.fail_after(PATIENCE):
-            while b"\n" not in self._buffer:
-                data = await self.stream.receive_some()
-                if not data:
-                    raise EOFError(f"the stream ended after {bytes(self._buffer)!r}")
-                self._buffer += data
-        found, _, rest = bytes(self._buffer).partition(b"\n")
-        self._buffer[:] = rest
-        return found
+        line = await self.receive_line()
+        if line is None:
+            raise EOFError
+        return line
 
     async def hear_all(self) -> list[Message]:
         """Every message until the end of the stream; then who closed it has come to rest."""
-        with trio.fail_after(PATIENCE):
-            while data := await self.stream.receive_some():
-                self._buffer += data
+        heard = [message async for message in self]
         await trio.testing.wait_all_tasks_blocked()
-        lines, self._buffer = bytes(self._buffer).splitlines(), bytearray()
-        return [json.loads(each) for each in lines]
+        return heard
 
     async def hears_nothing(self) -> bool:
         """Whether all is quiet, now and once every task waits for something."""
-        heard: list[bytes | bytearray] = []
-
-        async def listen() -> None:
-            heard.append(await self.stream.receive_some())
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(listen)
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-        for data in heard:
-            self._buffer += data
-        return not self._buffer and not heard
+        try:
+            await self.expect_silence()
+        except AssertionError:
+            return False
+        return True
 
     def asking(self, id: Any, method: str, params: Any = None, **meta: Any) -> Message:
         """A request in this wire's revision; `meta` are members of its `_meta`."""
@@ -114,14 +99,6 @@ class Wire:
         """Whether a ping is answered, by the very next message."""
         answer = await self.ping("alive?")
         return answer["id"] == "alive?" and "result" in answer
-
-    async def shake_hands(self) -> None:
-        """Open the conversation, if the revision wants that."""
-        if self.version != E:
-            await self.tell(initialize(self.version, id="opening"))
-            answer = await self.hear()
-            assert answer["result"]["protocolVersion"] == self.version
-            await self.tell(INITIALIZED)
 
 
 def text_of(answer: Message) -> str:

@@ -1,0 +1,413 @@
+"""The scripted peer: what it says is on the wire, and what is not as expected it tells in words that help.
+
+At the other end of its stream is the test itself, in bytes. Against real clients and servers it stands in `test_play.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ALL, DIALECTS, LATEST
+from mcp_trio.testing import ScriptedPeer, memory_pair
+from tests.core.helpers import D, E, initialize, line, notification, request, result
+from tests.core.helpers import error as an_error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+META = "io.modelcontextprotocol/"
+
+
+def pair(version: str = D) -> tuple[ScriptedPeer, trio.abc.HalfCloseableStream]:
+    ours, theirs = memory_pair()
+    return ScriptedPeer(ours, version), theirs
+
+
+async def heard(stream: trio.abc.Stream) -> list[Any]:
+    return [json.loads(each) for each in bytes(await stream.receive_some()).splitlines()]
+
+
+# --- saying something ---------------------------------------------------------------------------------------------------
+
+ASKED = request(7, "tools/call", {"name": "t"})
+SAID: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], Any]] = [
+    (lambda peer: peer.request("ping"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+    (lambda peer: peer.request("a/b", {"c": 1}, id="x"), request("x", "a/b", {"c": 1})),
+    (lambda peer: peer.notify("notifications/initialized"), notification("notifications/initialized")),
+    (lambda peer: peer.notify("a/b", {"c": 1}), notification("a/b", {"c": 1})),
+    (lambda peer: peer.answer(ASKED), result(7)),
+    (lambda peer: peer.answer(ASKED, {"content": []}), result(7, {"content": []})),
+    (lambda peer: peer.refuse(ASKED), an_error(7, -32603, "refused")),
+    (lambda peer: peer.refuse(ASKED, -1, "no", data=[1]), an_error(7, -1, "no", data=[1])),
+    (lambda peer: peer.send({"a": "ö"}), {"a": "ö"}),
+    (lambda peer: peer.send('{"as":"text"}'), {"as": "text"}),
+    (lambda peer: peer.send(b'{"as":"bytes"}'), {"as": "bytes"}),
+    (lambda peer: peer.send([1, 2]), [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("say", "said"), SAID)
+async def test_what_it_says(say: Callable[[ScriptedPeer], Awaitable[object]], said: Any) -> None:
+    peer, other = pair()
+    await say(peer)
+    assert await heard(other) == [said]
+
+
+async def test_messages_that_are_sent_together_are_one_write_and_bytes_are_sent_as_they_are() -> None:
+    peer, other = pair()
+    await peer.send({"a": 1}, b"no JSON \xff", [])
+    assert await other.receive_some() == b'{"a":1}\nno JSON \xff\n[]\n'
+
+
+async def test_ids_are_counted_and_a_request_is_given_back() -> None:
+    peer, other = pair()
+    first, second = await peer.request("a"), await peer.request("b")
+    assert [first, second] == [request(1, "a"), request(2, "b")]
+    assert await heard(other) == [first, second]
+
+
+async def test_without_a_handshake_a_request_says_who_asks_and_a_result_its_type() -> None:
+    peer, other = pair(E)
+    peer.meta["com.example/mine"] = 1
+    asked = await peer.request("tools/call", {"name": "t", "_meta": {"com.example/this": 2}})
+    await peer.answer(ASKED, {"content": []})
+    await peer.answer(ASKED, {"resultType": "input_required"})
+    assert await heard(other) == [
+        asked,
+        result(7, {"resultType": "complete", "content": []}),
+        result(7, {"resultType": "input_required"}),
+    ]
+    meta = asked["params"]["_meta"]
+    assert meta[META + "protocolVersion"] == E
+    assert meta[META + "clientInfo"] == {"name": "scripted client", "version": "1"}
+    assert set(meta[META + "clientCapabilities"]) == {"roots", "sampling", "elicitation"}
+    assert (meta["com.example/mine"], meta["com.example/this"]) == (1, 2)
+    await peer.open_as_client({}, {"name": "me", "version": "0"})
+    changed = (await peer.request("ping"))["params"]["_meta"]
+    assert (changed[META + "clientCapabilities"], changed[META + "clientInfo"]["name"]) == ({}, "me")
+
+
+def test_what_it_shows_and_what_it_is_by_default() -> None:
+    ours, _ = memory_pair()
+    assert repr(ScriptedPeer(ours)) == f"<ScriptedPeer {LATEST}, 0 messages crossed>"
+    with pytest.raises(ValueError, match="not a revision of MCP: 1900-01-01"):
+        ScriptedPeer(ours, "1900-01-01")
+
+
+# --- expecting something ------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_expected_is_given() -> None:
+    peer, other = pair()
+    asked = await peer.request("tools/list")
+    told = notification("notifications/progress", {"progress": 1})
+    later = request("x", "ping")
+    answer = result(asked["id"], {"tools": []})
+    comes: list[Any] = [ASKED, told, answer, an_error(1, -5, "no", data=1), later, [1]]
+    await other.send_all(b"".join(map(line, comes)))
+    assert await peer.expect("tools/call", {"name": "t"}) == ASKED
+    assert await peer.expect("notifications/progress") == told
+    assert await peer.expect_result(asked) == {"tools": []}
+    assert await peer.expect_error(asked, -5) == {"code": -5, "message": "no", "data": 1}
+    assert await peer.receive() == later
+    assert await peer.receive_line() == b"[1]"
+    await peer.expect_silence()
+    assert repr(peer) == f"<ScriptedPeer {D}, 7 messages crossed>"
+    await other.aclose()
+    assert await peer.receive_line() is None
+    await peer.expect_end()
+
+
+async def test_asking_and_expecting_in_one(nursery: trio.Nursery) -> None:
+    peer, other = pair()
+    nursery.start_soon(other.send_all, line(result(1, {"a": 1})))
+    assert await peer.result_of("acme/do", {"b": 2}) == {"a": 1}
+    assert await heard(other) == [request(1, "acme/do", {"b": 2})]
+
+
+async def test_messages_may_come_in_pieces(nursery: trio.Nursery) -> None:
+    peer, other = pair()
+
+    async def dribble() -> None:
+        for byte in line(ASKED) * 2:
+            await other.send_all(bytes([byte]))
+
+    nursery.start_soon(dribble)
+    assert await peer.expect("tools/call") == await peer.expect("tools/call") == ASKED
+
+
+async def test_every_message_until_the_end() -> None:
+    peer, other = pair()
+    await other.send_all(line(ASKED) + line(result(1)))
+    await other.send_eof()
+    assert [message async for message in peer] == [ASKED, result(1)]
+    assert [message async for message in peer] == []
+
+
+WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
+    (ASKED, lambda peer: peer.expect("ping"), "expected ping, got the request tools/call (7)"),
+    (
+        notification("notifications/cancelled"),
+        lambda peer: peer.expect("ping"),
+        "expected ping, got the notification notifications/cancelled",
+    ),
+    (result(3), lambda peer: peer.expect("ping"), "expected ping, got the result of 3"),
+    (
+        an_error(None, -32700, "bad"),
+        lambda peer: peer.expect("ping"),
+        'expected ping, got for None the error {"code":-32700,"message":"bad"}',
+    ),
+    ({"a": 1}, lambda peer: peer.expect("ping"), 'expected ping, got {"a":1}'),
+    ([1], lambda peer: peer.expect("ping"), "expected ping, got what is no JSON object: b'[1]'"),
+    (b"\xff{", lambda peer: peer.expect("ping"), r"expected ping, got what is no JSON object: b'\xff{'"),
+    (
+        ASKED,
+        lambda peer: peer.expect("tools/call", {"name": "u"}),
+        'expected tools/call with {"name":"u"}, got it with {"name":"t"}',
+    ),
+    (
+        request(7, "tools/call"),
+        lambda peer: peer.expect("tools/call", {"name": "u"}),
+        'expected tools/call with {"name":"u"}, got it with {}',
+    ),
+    (
+        request(7, "tools/call", [1]),
+        lambda peer: peer.expect("tools/call", {}),
+        "expected tools/call with {}, got it with [1]",
+    ),
+    (
+        ASKED,
+        lambda peer: peer.expect_result(request(7, "ping")),
+        "expected the result for the request ping (7), got the request tools/call (7)",
+    ),
+    (
+        result("7"),
+        lambda peer: peer.expect_result(ASKED),
+        "expected the result for the request tools/call (7), got the result of '7'",
+    ),
+    (
+        result(True),
+        lambda peer: peer.expect_result(request(1, "ping")),
+        "expected the result for the request ping (1), got the result of True",
+    ),
+    (
+        an_error(7),
+        lambda peer: peer.expect_result(ASKED),
+        'expected the result of the request tools/call (7), got for 7 the error {"code":-32000,"message":"no"}',
+    ),
+    (
+        result(7),
+        lambda peer: peer.expect_error(ASKED),
+        "expected an error for the request tools/call (7), got the result of 7",
+    ),
+    (
+        an_error(7, -1),
+        lambda peer: peer.expect_error(ASKED, -2),
+        'expected error -2 for the request tools/call (7), got for 7 the error {"code":-1,"message":"no"}',
+    ),
+    (
+        result(7) | {"error": "none"},
+        lambda peer: peer.expect_error(ASKED, -2),
+        'expected error -2 for the request tools/call (7), got for 7 the error "none"',
+    ),
+    (ASKED, lambda peer: peer.expect_silence(), f"expected silence, got {line(ASKED).decode()}"),
+    (ASKED, lambda peer: peer.expect_end(), "expected the end of the stream, got the last line of these"),
+]
+
+
+@pytest.mark.parametrize(("comes", "expect", "text"), WRONG)
+async def test_what_comes_instead_is_told(
+    comes: Any, expect: Callable[[ScriptedPeer], Awaitable[object]], text: str
+) -> None:
+    peer, other = pair()
+    await other.send_all(line(comes))
+    with pytest.raises(AssertionError, match=f"^{re.escape(text)}"):
+        await expect(peer)
+
+
+EXPECTATIONS: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], str]] = [
+    (lambda peer: peer.expect("ping"), "ping"),
+    (lambda peer: peer.expect_result(ASKED), "the result for the request tools/call (7)"),
+    (lambda peer: peer.expect_error(ASKED, 5), "error 5 for the request tools/call (7)"),
+    (lambda peer: peer.receive(), "a message"),
+    (lambda peer: peer.open_as_server(), "initialize"),
+]
+
+
+@pytest.mark.parametrize(("expect", "wanted"), EXPECTATIONS)
+async def test_the_end_of_the_stream_is_told(
+    expect: Callable[[ScriptedPeer], Awaitable[object]], wanted: str
+) -> None:
+    peer, other = pair()
+    await other.aclose()
+    with pytest.raises(AssertionError, match=f"^expected {re.escape(wanted)}, but the stream has ended\n"):
+        await expect(peer)
+    peer, other = pair()
+    await other.send_all(b'{"half')
+    await other.send_eof()
+    told = f'^expected {re.escape(wanted)}, but the stream has ended in the middle of {{"half\n'
+    with pytest.raises(AssertionError, match=told):
+        await expect(peer)
+
+
+async def test_what_came_together_with_something_else_is_no_silence() -> None:
+    peer, other = pair()
+    await other.send_all(line(ASKED) * 2)
+    await peer.expect("tools/call")
+    with pytest.raises(AssertionError, match="expected silence, got "):
+        await peer.expect_silence()
+
+
+async def test_the_end_of_the_stream_is_no_silence() -> None:
+    peer, other = pair()
+    await other.aclose()
+    with pytest.raises(AssertionError, match="expected silence, but the stream has ended"):
+        await peer.expect_silence()
+
+
+@pytest.mark.parametrize(
+    ("expect", "wanted"),
+    [
+        *EXPECTATIONS,
+        (lambda peer: peer.receive_line(), "a line"),
+        (lambda peer: peer.expect_end(), "a line"),
+        (lambda peer: peer.__anext__(), "a message or the end of the stream"),
+    ],
+)
+async def test_nobody_waits_for_ever_under_a_mock_clock(
+    expect: Callable[[ScriptedPeer], Awaitable[object]],
+    wanted: str,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    peer, _ = pair()
+    start = trio.current_time()
+    told = f"^expected {re.escape(wanted)}, but nothing came within 3600 s\n"
+    with pytest.raises(AssertionError, match=told):
+        await expect(peer)
+    assert trio.current_time() - start == pytest.approx(3600)
+
+
+async def test_nobody_waits_for_ever_by_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_trio.testing._peer._PATIENCE", 0.01)
+    peer, _ = pair()
+    with pytest.raises(AssertionError, match=r"^expected ping, but nothing came within 0\.01 s"):
+        await peer.expect("ping")
+
+
+async def test_nobody_writes_for_ever(autojump_clock: trio.testing.MockClock) -> None:
+    peer, _ = pair()
+    with pytest.raises(AssertionError, match="could not be sent, for the other end does not read") as caught:
+        await peer.send({"a": "x" * 100_000})
+    assert len(str(caught.value)) < 1000
+
+
+async def test_the_transcript_is_told_with_the_failure() -> None:
+    peer, other = pair()
+    await other.aclose()
+    with pytest.raises(AssertionError) as caught:
+        await peer.expect("ping")
+    assert str(caught.value).endswith("\nso far (-> sent, <- received):\n  nothing")
+
+    peer, other = pair()
+    await peer.request("ping")
+    await other.send_all(line(result(1)))
+    with pytest.raises(AssertionError) as caught:
+        await peer.expect("pong")
+    assert str(caught.value).splitlines() == [
+        "expected pong, got the result of 1",
+        "so far (-> sent, <- received):",
+        '  -> {"jsonrpc":"2.0","id":1,"method":"ping"}',
+        '  <- {"jsonrpc":"2.0","id":1,"result":{}}',
+    ]
+    assert peer.transcript == [
+        ("sent", b'{"jsonrpc":"2.0","id":1,"method":"ping"}'),
+        ("received", b'{"jsonrpc":"2.0","id":1,"result":{}}'),
+    ]
+
+
+async def test_a_long_transcript_is_told_by_its_end() -> None:
+    peer, other = pair()
+    for _ in range(25):
+        await peer.notify("x" * 1000)
+    await other.aclose()
+    with pytest.raises(AssertionError) as caught:
+        await peer.expect("ping")
+    told = str(caught.value).splitlines()
+    assert told[2] == "  ... 5 more before"
+    assert len(told) == 3 + 20
+    assert {len(each) for each in told[3:]} == {len("  -> ") + 300 + len("...")}
+
+
+async def test_hanging_up() -> None:
+    peer, other = pair()
+    await peer.aclose()
+    assert await other.receive_some() == b""
+
+
+# --- opening ------------------------------------------------------------------------------------------------------------
+
+STATEFUL = [version for version in ALL if DIALECTS[version].stateful]
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_the_client_opens(version: str, nursery: trio.Nursery) -> None:
+    peer, other = pair(version)
+    opened = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    nursery.start_soon(other.send_all, line(result(1, opened)))
+    assert await peer.open_as_client({}, {"name": "me", "version": "0"}) == opened
+    said = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "me", "version": "0"}}
+    assert await heard(other) == [
+        request(1, "initialize", said),
+        notification("notifications/initialized"),
+    ]
+
+
+async def test_a_server_that_answers_with_another_revision() -> None:
+    peer, other = pair(D)
+    await other.send_all(line(result(1, {"protocolVersion": E})))
+    with pytest.raises(AssertionError, match=f"^expected {D} to be accepted, got {E}\n"):
+        await peer.open_as_client()
+
+
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_the_server_is_opened(version: str, probed: bool) -> None:
+    peer, other = pair(version)
+    asked = initialize(version, id=5)
+    probe = [request("probe", "server/discover")] if probed else []
+    await other.send_all(b"".join(map(line, [*probe, asked, notification("notifications/initialized")])))
+    assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == asked
+    *refused, answer = await heard(other)
+    assert [(each["id"], each["error"]["code"]) for each in refused] == [("probe", -32601)] * probed
+    opened = {"protocolVersion": version, "capabilities": {"tools": {}}}
+    assert answer == result(5, opened | {"serverInfo": {"name": "me", "version": "0"}})
+
+
+async def test_the_server_is_discovered() -> None:
+    peer, other = pair(E)
+    asked = request(5, "server/discover", {})
+    await other.send_all(line(asked))
+    assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == asked
+    [answer] = await heard(other)
+    assert answer["result"] == {
+        "resultType": "complete",
+        "supportedVersions": [E],
+        "capabilities": {"tools": {}},
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {META + "serverInfo": {"name": "me", "version": "0"}},
+    }
+
+
+@pytest.mark.parametrize(("version", "wanted"), [(D, "initialize"), (E, "server/discover")])
+async def test_a_client_that_does_not_open(version: str, wanted: str) -> None:
+    peer, other = pair(version)
+    await other.send_all(line(ASKED))
+    with pytest.raises(AssertionError, match=f"^expected {wanted}, got the request tools/call"):
+        await peer.open_as_server()
