@@ -1,8 +1,8 @@
-"""The command `mcp-trio`: serve a file, look into a server, call a tool, see it all happen.
+"""The command `mcp-trio`: serve a file, look into a server, use what it offers, see it all happen.
 
 Rules of this package:
 
-1. stdout carries what was asked for, stderr everything else: traces, progress, complaints. With `--json` stdout is one JSON
+1. stdout carries what was asked for, stderr everything else: traces, logs, progress, complaints. With `--json` stdout is one JSON
    document.
 2. Whoever uses the command reads sentences: what is wrong, and what to do about it. A traceback is shown for the user's
    own file only.
@@ -39,7 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _act(words)
     except (Problem, McpTrioError) as exc:
-        print(f"mcp-trio: {exc}", file=sys.stderr)
+        from ._screen import Screen
+
+        Screen(sys.stderr).say(f"mcp-trio: {exc}")
         return exc.status if isinstance(exc, Problem) else NO_CONVERSATION
     except KeyboardInterrupt:
         return INTERRUPTED

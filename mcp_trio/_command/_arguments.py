@@ -1,4 +1,4 @@
-"""A tool's arguments from words: `days=3` is a number if the tool's schema wants one, and text if it wants text.
+"""Arguments from words: `days=3` is a number if the tool's schema wants one, and text if it wants text.
 
 Rules of this file:
 
@@ -18,13 +18,13 @@ import json
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 from urllib.parse import unquote
 
+from ._names import no_such_argument
 from ._problem import Problem
 
-__all__ = ["arguments_from", "describe", "did_you_mean"]
+__all__ = ["arguments_from", "describe"]
 
 _Schema = Mapping[str, Any]
 
@@ -51,11 +51,11 @@ _EXAMPLES: Final = {
 }
 
 
-def arguments_from(words: Sequence[str], schema: _Schema, tool: str) -> dict[str, Any]:
-    """The arguments for `tool`, whose inputSchema is `schema`.
+def arguments_from(words: Sequence[str], schema: _Schema, whose: str) -> dict[str, Any]:
+    """The arguments that `schema` asks for. `whose` they are is for complaints: "the tool price".
 
     Raises:
-        Problem: a word is no argument, or does not fit the schema; or one that the tool needs is missing.
+        Problem: a word is no argument, or does not fit the schema; or one that is needed is missing.
     """
     typed: dict[str, Any] = {}
     given: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, tool: str) -> dict[str
         if word.startswith("{"):
             given = (given or {}) | _object(word)
         elif equals and key:
-            typed[key] = _value(key, text, schema, tool)
+            typed[key] = _value(key, text, schema, whose)
         else:
             raise Problem(f"{word!r} is no argument: write KEY=VALUE, or all arguments as one JSON object")
     if given is not None:
@@ -72,7 +72,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, tool: str) -> dict[str
     missing = [key for key in _list(schema.get("required")) if key not in typed]
     if missing:
         needed = " ".join(f"{key}=..." for key in missing)
-        raise Problem(f"the tool {tool} needs {' and '.join(missing)}: add {needed}")
+        raise Problem(f"{whose} needs {' and '.join(missing)}: add {needed}")
     return typed
 
 
@@ -95,12 +95,6 @@ def describe(schema: Any, root: _Schema) -> str:
     return " or ".join(names)
 
 
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A question to add to a complaint about an unknown name; empty if nothing is like it."""
-    close = get_close_matches(name, known, 1)
-    return f" Did you mean {close[0]}?" if close else ""
-
-
 def _object(word: str) -> dict[str, Any]:
     try:
         found = _json(word)
@@ -112,13 +106,12 @@ def _object(word: str) -> dict[str, Any]:
     return found
 
 
-def _value(key: str, text: str, schema: _Schema, tool: str) -> Any:
+def _value(key: str, text: str, schema: _Schema, whose: str) -> Any:
     properties = _mapping(schema.get("properties"))
     # A schema that names some properties and says nothing of others allows them; here it is rather a slip of the hand.
     others = schema.get("additionalProperties", not properties)
     if key not in properties and others is False:
-        takes = f"it takes {', '.join(properties)}" if properties else "it takes none"
-        raise Problem(f"the tool {tool} has no argument {key}; {takes}.{did_you_mean(key, list(properties))}")
+        raise no_such_argument(whose, key, list(properties))
     wanted = properties.get(key, others)
     allowed, choices = _types(wanted, schema), _choices(wanted, schema)
     value = _read(text, allowed)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from mcp_core import Fault, Peer, PeerError
-from mcp_core.types import Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool
+from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
 
 from ._arguments import describe
 from ._screen import Screen
-from ._talk import talk
+from ._talk import declared_by, talk
 
 if TYPE_CHECKING:
     from mcp_trio import Client
@@ -60,7 +60,7 @@ def inspect(target: Target, *, as_json: bool) -> int:
 
 
 async def _ask(client: Client, timeout: float) -> _Offer:
-    declared = cast("ServerCapabilities", client.peer.capabilities)
+    declared = declared_by(client)
     return _Offer(
         client.peer,
         await client.list_tools(timeout=timeout) if declared.tools is not None else [],

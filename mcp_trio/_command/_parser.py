@@ -15,14 +15,17 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from mcp_core import ALL
+from mcp_core.types import LOGGING_LEVELS
 from mcp_trio import __version__
 
 from ._problem import MISUSED, Problem
 from ._screen import Screen
-from ._talk import DEFAULT_TIMEOUT, Target, tracing
+from ._talk import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, tracing
 
 if TYPE_CHECKING:
     Act = Callable[[], int]
@@ -33,7 +36,7 @@ _STATUSES: Final = """\
 exit status:
   0    done
   1    the tool or the server answered with an error, or FILE could not be loaded
-  2    the command was not understood, or the arguments do not fit the tool
+  2    the command was not understood, or the server has nothing that fits it
   3    no conversation: the server did not start, did not answer in time, or went away
   130  Ctrl+C
 """
@@ -43,6 +46,9 @@ _SUMMARIES: Final = {
     "run": "serve what a Python file declares, over stdio",
     "inspect": "show what a server offers",
     "call": "call a tool of a server",
+    "read": "read a resource of a server",
+    "prompt": "get a prompt of a server, filled in",
+    "complete": "see how an argument of a prompt or template may go on",
 }
 
 
@@ -59,7 +65,7 @@ def parse(words: Sequence[str]) -> Act:
     parser = _parser(
         None,
         usage="mcp-trio COMMAND ...",
-        description="Model Context Protocol: run servers, look into them, call them.",
+        description="Model Context Protocol: run servers, look into them, use them.",
         epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` says more.\n\n{_STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"mcp-trio {__version__}")
@@ -98,46 +104,82 @@ def _run(words: Sequence[str]) -> Act:
 
 
 def _inspect(words: Sequence[str]) -> Act:
-    own, command = _cut(words)
     parser = _talking(
         "inspect",
-        usage="mcp-trio inspect [options] -- COMMAND ARG...",
         description="Starts a server and shows what it offers. COMMAND ARG... is the server's own command line.",
         example="mcp-trio inspect -- python greeter.py",
     )
-    parser.add_argument("stray", nargs="*", help=argparse.SUPPRESS)
-    found, unknown = parser.parse_known_intermixed_args(own)
-    if command is None:
-        raise _no_target("inspect", found.stray + unknown)
-    if found.stray + unknown:
-        _refuse(parser, found.stray + unknown)
+    found, target = _found(parser, words)
     from ._inspect import inspect
 
-    return partial(inspect, _target(found, command), as_json=found.json)
+    return partial(inspect, target, as_json=found.json)
 
 
 def _call(words: Sequence[str]) -> Act:
-    own, command = _cut(words)
     parser = _talking(
         "call",
-        usage="mcp-trio call TOOL [KEY=VALUE ... | JSON] [options] -- COMMAND ARG...",
+        takes_arguments=True,
         description="Starts a server, calls one of its tools and shows the result.\n\n"
         "A VALUE is read as the tool's schema says: numbers, true, false, null, lists and objects as JSON, text as it\n"
         "is. A JSON object goes to the tool as it is, unchecked, and its members replace those given by KEY=VALUE.",
         example="mcp-trio call greet name=World -- python greeter.py",
+        TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
-    parser.add_argument("tool", metavar="TOOL", help="the name of the tool; `mcp-trio inspect` lists them")
-    parser.add_argument(
-        "arguments", metavar="KEY=VALUE", nargs="*", help="an argument, or all as a JSON object"
-    )
-    found, unknown = parser.parse_known_intermixed_args(own)
-    if command is None:
-        raise _no_target("call", [found.tool, *found.arguments, *unknown])
-    if unknown:
-        _refuse(parser, unknown)
+    _add_log_level(parser)
+    found, target = _found(parser, words)
     from ._call import call
 
-    return partial(call, _target(found, command), found.tool, found.arguments, as_json=found.json)
+    return partial(call, target, found.tool, found.words, as_json=found.json)
+
+
+def _read(words: Sequence[str]) -> Act:
+    parser = _talking(
+        "read",
+        description="Starts a server, reads one of its resources and writes it to stdout: text as it is, other content as\n"
+        "its bytes, but not to a terminal.",
+        example="mcp-trio read weather://Lima/today -- python weather.py",
+        URI="of the resource; `mcp-trio inspect` lists them, and templates of them",
+    )
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    _add_log_level(parser)
+    found, target = _found(parser, words)
+    from ._read import read
+
+    return partial(read, target, found.uri, output=found.output, as_json=found.json)
+
+
+def _prompt(words: Sequence[str]) -> Act:
+    parser = _talking(
+        "prompt",
+        takes_arguments=True,
+        description="Starts a server, lets it fill in one of its prompts and shows the messages.\n\n"
+        "Every VALUE is text. A JSON object goes to the server as it is, unchecked, and its members replace those\n"
+        "given by KEY=VALUE.",
+        example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
+        NAME="of the prompt; `mcp-trio inspect` lists them",
+    )
+    _add_log_level(parser)
+    found, target = _found(parser, words)
+    from ._prompt import prompt
+
+    return partial(prompt, target, found.name, found.words, as_json=found.json)
+
+
+def _complete(words: Sequence[str]) -> Act:
+    parser = _talking(
+        "complete",
+        takes_arguments=True,
+        description="Starts a server and asks it how an argument may go on, of which VALUE was typed; '' for nothing yet.\n"
+        "The values come one a line. KEY=VALUE are arguments that are settled already.",
+        example="mcp-trio complete pack city L -- python weather.py",
+        REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
+        ARGUMENT="the argument of the prompt, or the variable of the template",
+        VALUE="what there is of it so far",
+    )
+    found, target = _found(parser, words)
+    from ._complete import complete
+
+    return partial(complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json)
 
 
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
@@ -145,6 +187,9 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
     "run": _run,
     "inspect": _inspect,
     "call": _call,
+    "read": _read,
+    "prompt": _prompt,
+    "complete": _complete,
 }
 
 
@@ -161,10 +206,22 @@ def _parser(
     )
 
 
-def _talking(name: str, *, usage: str, description: str, example: str) -> argparse.ArgumentParser:
+def _talking(
+    name: str, *, description: str, example: str, takes_arguments: bool = False, **positions: str
+) -> argparse.ArgumentParser:
+    """A parser for a command that talks to a server. `positions` are its own words, each with its help, in order."""
+    words = [name, *positions, *(["[KEY=VALUE ... | JSON]"] if takes_arguments else [])]
     parser = _parser(
-        name, usage=usage, description=description, epilog=f"example:\n  {example}\n\n{_STATUSES}"
+        name,
+        usage=f"mcp-trio {' '.join(words)} [options] -- COMMAND ARG...",
+        description=description,
+        epilog=f"example:\n  {example}\n\n{_STATUSES}",
     )
+    parser.set_defaults(takes_arguments=takes_arguments, positions=[each.lower() for each in positions])
+    for position, says in positions.items():
+        parser.add_argument(position.lower(), metavar=position, help=says)
+    says = "an argument, or all as a JSON object" if takes_arguments else argparse.SUPPRESS
+    parser.add_argument("words", metavar="KEY=VALUE", nargs="*", default=[], help=says)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document, with the names of the protocol"
     )
@@ -186,6 +243,17 @@ def _talking(name: str, *, usage: str, description: str, example: str) -> argpar
     return parser
 
 
+def _add_log_level(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        choices=LOGGING_LEVELS,
+        default=DEFAULT_LOG_LEVEL,
+        help="show the server's log messages of this level and above on stderr:"
+        f" {', '.join(LOGGING_LEVELS)} (default: %(default)s)",
+    )
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
@@ -196,38 +264,55 @@ def _seconds(text: str) -> float:
 _seconds.__name__ = "number of seconds"  # argparse names it when `float` refuses
 
 
-def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    """Our own words, and those behind the first `--`; None if there are none."""
-    if "--" not in words:
-        return words, None
-    place = words.index("--")
-    return words[:place], words[place + 1 :] or None
+def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, Target]:
+    """What the words mean: our own, and the server's command behind the first `--`."""
+    cut = words.index("--") if "--" in words else len(words)
+    own, command = words[:cut], words[cut + 1 :]
+    found, unknown = parser.parse_known_intermixed_args(own)
+    given = [getattr(found, position) for position in found.positions]
+    for word in (*given, *found.words):
+        _require_utf_8(word)
+    ours = list(takewhile(_is_argument, found.words)) if found.takes_arguments else []
+    stray = [*found.words[len(ours) :], *unknown]
+    if not command:
+        raise _no_target(f"{parser.prog} {shlex.join([*given, *ours])}".rstrip(), stray)
+    if "://" in command[0]:
+        raise _url(command[0])
+    if unknown or (stray and not found.takes_arguments):
+        parser.error(f"unrecognized arguments: {shlex.join(stray)} (the server's own go behind its command)")
+    return found, _target(found, command)
+
+
+def _require_utf_8(word: str) -> None:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        raise Problem(f"{word!r} is not UTF-8") from None
+
+
+def _is_argument(word: str) -> bool:
+    return "=" in word or word.startswith("{")
 
 
 def _target(found: argparse.Namespace, command: Sequence[str]) -> Target:
-    if "://" in command[0]:
-        raise _url(command[0])
-    versions = ALL if found.revision is None else (found.revision,)
     stderr = Screen(sys.stderr)
     return Target(
         command=tuple(command),
-        versions=versions,
+        versions=ALL if found.revision is None else (found.revision,),
         timeout=found.timeout,
+        log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=tracing(stderr) if found.trace else None,
     )
 
 
-def _no_target(name: str, words: list[str]) -> Problem:
-    url = next((word for word in words if "://" in word and "=" not in word.partition("://")[0]), None)
+def _no_target(ours: str, stray: list[str]) -> Problem:
+    url = next((word for word in stray if "://" in word), None)
     if url is not None:
         return _url(url)
-    if name == "inspect" and words:
-        return Problem(f"the server's command comes behind `--`: mcp-trio inspect -- {shlex.join(words)}")
-    given = shlex.join([name, *words])
-    return Problem(
-        f"no server: its command comes last, behind `--`, as in: mcp-trio {given} -- python server.py"
-    )
+    if stray:
+        return Problem(f"the server's command comes behind `--`: {ours} -- {shlex.join(stray)}")
+    return Problem(f"no server: its command comes last, behind `--`, as in: {ours} -- python server.py")
 
 
 def _url(url: str) -> Problem:
@@ -235,7 +320,3 @@ def _url(url: str) -> Problem:
         f"{url} cannot be reached: this release talks to servers that it starts itself, over stdio. Give the command that"
         " starts the server, behind `--`, as in: -- python server.py"
     )
-
-
-def _refuse(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
-    parser.error(f"unrecognized arguments: {shlex.join(words)} (the server's own go behind its command)")

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
+from ._problem import Problem
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     Part = str | tuple[str, str]
 
-__all__ = ["Screen", "clean"]
+__all__ = ["Screen", "as_document", "clean"]
 
 _PICTURES: Final = str.maketrans(
     {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
@@ -38,6 +40,11 @@ _PICTURES: Final = str.maketrans(
 def clean(text: str) -> str:
     """The text with its control characters as pictures, and reordering marks as question marks."""
     return text.replace("\r\n", "\n").translate(_PICTURES)
+
+
+def as_document(value: Any) -> bytes:
+    """One JSON document as people read it: folded, and UTF-8, as JSON always is, whatever the locale."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 class Screen:
@@ -78,19 +85,29 @@ class Screen:
         else:
             self._write(text if text.endswith("\n") else text + "\n")
 
-    def write_json(self, document: Any) -> None:
-        """Write one JSON document: UTF-8, as JSON always is, whatever the locale."""
-        data = msgspec.json.format(msgspec.json.encode(document), indent=2)
-        if self._file is not None:
-            self._file.reconfigure(encoding="utf-8")
-            self._write(data.decode() + "\n")
+    def write(self, data: bytes) -> None:
+        """Write bytes as they are. They may be a stranger's: not for terminals.
 
-    def _write(self, text: str) -> None:
+        Raises:
+            Problem: the disk is full, or the like.
+        """
         if self._file is None:
             return
         try:
-            self._file.write(text)
             self._file.flush()
-        except BrokenPipeError:
-            # Whoever reads has read enough, as `head` does. What runs is finished, unheard; Python's last flush, too.
+            self._file.buffer.write(data)
+            self._file.buffer.flush()
+        except OSError as exc:
+            # Python's last flush shall not fail once more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            # Whoever reads may have read enough, as `head` does: what runs is finished, unheard.
+            if not isinstance(exc, BrokenPipeError):
+                raise Problem(f"{self._file.name.strip('<>')} cannot be written: {exc.strerror}") from exc
+
+    def write_json(self, document: Any) -> None:
+        """Write one JSON document."""
+        self.write(as_document(document))
+
+    def _write(self, text: str) -> None:
+        if self._file is not None:
+            self.write(text.encode(self._file.encoding, "replace"))

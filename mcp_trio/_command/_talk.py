@@ -15,11 +15,20 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
+import msgspec
 import trio
 
-from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, PeerError, RemoteProtocolError
+from mcp_core import (
+    ALL,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
 from mcp_trio._connect import connect_stdio
 from mcp_trio._stdio import stop_on_signals
 
@@ -29,29 +38,34 @@ from ._screen import Screen
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
     from mcp_trio import Client
     from mcp_trio._trace import Trace
 
-__all__ = ["ARROWS", "DEFAULT_TIMEOUT", "Target", "talk", "tracing"]
+__all__ = ["ARROWS", "DEFAULT_LOG_LEVEL", "DEFAULT_TIMEOUT", "Target", "declared_by", "talk", "tracing"]
 
 DEFAULT_TIMEOUT: Final = 60.0
+DEFAULT_LOG_LEVEL: Final = "info"
 
 _DOUBT: Final = "Is that an MCP server that speaks over stdin and stdout? --trace shows what crosses"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
+_COLOURS: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
+_ALARM: Final = "bold red"  # all that is worse
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """A server and how to talk to it.
 
-    `timeout` is in seconds. `trace` is told each message. `stderr` is there for all who write on it, so that they know of each
-    other's lines.
+    `timeout` is in seconds. `log_level` is the least severe of the server's log messages that are shown; None shows none.
+    `trace` is told each message. `stderr` is there for all who write on it, so that they know of each other's lines.
     """
 
     command: tuple[str, ...]
     cwd: Path | None = None
     versions: tuple[str, ...] = ALL
     timeout: float = DEFAULT_TIMEOUT
+    log_level: LoggingLevel | None = None
     stderr: Screen = field(default_factory=lambda: Screen(sys.stderr))
     trace: Trace | None = None
 
@@ -63,6 +77,29 @@ def tracing(screen: Screen) -> Trace:
         screen.say(ARROWS[direction], line.decode(errors="replace"))
 
     return show
+
+
+def _logging_to(screen: Screen) -> Callable[[LoggingMessageParams], None]:
+    """Shows each log message of the server on `screen`."""
+
+    def show(message: LoggingMessageParams) -> None:
+        data = message.data
+        text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+        logger = f" {message.logger}" if message.logger else ""
+        screen.say((f"[{message.level}{logger}]", _COLOURS.get(message.level, _ALARM)), f" {text}")
+
+    return show
+
+
+def _check_log_level(client: Client, target: Target) -> None:
+    # Who names a level waits for messages; the others need not know.
+    if target.log_level not in (None, DEFAULT_LOG_LEVEL) and declared_by(client).logging is None:
+        target.stderr.say("mcp-trio: the server does not say that it has log messages to send")
+
+
+def declared_by(client: Client) -> ServerCapabilities:
+    """What the server says that it has."""
+    return cast("ServerCapabilities", client.peer.capabilities)
 
 
 def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
@@ -78,14 +115,20 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     status = 0
     with ExitStack() as signals, _explained(target):
         with trio.move_on_after(target.timeout) as opening:
-            stops = [signals.enter_context(stop_on_signals(opening))]
+            stops = [signals.enter_context(stop_on_signals(opening.cancel))]
             async with connect_stdio(
-                target.command, cwd=target.cwd, versions=target.versions, trace=target.trace
+                target.command,
+                cwd=target.cwd,
+                versions=target.versions,
+                trace=target.trace,
+                on_log=_logging_to(target.stderr) if target.log_level is not None else None,
+                log_level=target.log_level,
             ) as client:
                 opening.deadline = math.inf
+                _check_log_level(client, target)
                 # A scope of its own, so that the conversation outlives it and can tell the server what was cancelled.
                 with trio.CancelScope() as talking:
-                    stops.append(signals.enter_context(stop_on_signals(talking)))
+                    stops.append(signals.enter_context(stop_on_signals(talking.cancel)))
                     status = await body(client)
         stopped = max(stop.exit_code for stop in stops)
         if opening.cancelled_caught and not stopped:
@@ -113,5 +156,7 @@ def _explained(target: Target) -> Iterator[None]:
         raise Problem(f"{exc} before it had answered; its stderr, if any, is above", NO_CONVERSATION) from exc
     except PeerError as exc:
         raise Problem(f"the server answered with an error: {exc}", ANSWERED_ERROR) from exc
+    except LocalProtocolError as exc:
+        raise Problem(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
         raise Problem(f"the server broke the protocol: {exc}. --trace shows how", NO_CONVERSATION) from exc

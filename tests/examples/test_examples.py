@@ -86,6 +86,8 @@ async def test_weather(version: str) -> None:
         (message,) = (await client.get_prompt("pack", {"city": "Lima", "days": "5"})).messages
         assert isinstance(message.content, TextContent)
         assert message.content.text.startswith("I travel to Lima for 5 days.")
+        for ref in "pack", "weather://{city}/today":
+            assert (await client.complete(ref, "city", "o")).values == ["Oslo"]
 
 
 def test_client(tmp_path: Path) -> None:
@@ -94,6 +96,14 @@ def test_client(tmp_path: Path) -> None:
     )
     assert result.stderr == ""
     assert result.stdout == "greet: Say hello to someone by name.\nHello, World!\n"
+
+
+def test_unix_socket(tmp_path: Path) -> None:
+    result = subprocess.run(
+        server("unix_socket.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.stderr == ""
+    assert result.stdout == "Ada is guest number 1\nBob is guest number 2\n"
 
 
 CALLS: list[tuple[str, dict[str, Any], bool, str]] = [

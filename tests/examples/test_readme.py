@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = [
-    textwrap.dedent(block)
-    for block in re.findall(r"^ *```python\n(.*?)^ *```$", README, re.DOTALL | re.MULTILINE)
-]
-SERVER, CLIENT, MORE, LOOP = BLOCKS
+
+
+def blocks(language: str) -> list[str]:
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```$", README, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for block in found]
+
+
+SERVER, CLIENT, MORE, STREAM, TESTS, LOOP = blocks("python")
+SET_UP, COMMANDS = blocks("console")
+TRANSCRIPT = re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", COMMANDS, re.MULTILINE)
 
 
 def without_blank_lines(text: str) -> list[str]:
@@ -47,6 +54,42 @@ def test_the_tools_of_the_tour_can_be_declared() -> None:
     assert repr(server) == "<Server 'tour' with 1 tools, 1 resources, 1 prompts>"
 
 
+@pytest.mark.parametrize(("words", "shown"), TRANSCRIPT)
+def test_the_command_answers_what_it_shows(words: str, shown: str) -> None:
+    argv = [sys.executable if word == "python" else word for word in shlex.split(words)]
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_trio", *argv],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.splitlines() == shown.splitlines()
+
+
+def test_the_stream_carries_a_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+    import trio
+
+    names: dict[str, Any] = {"__name__": "greeter", "trio": trio}
+    exec(compile(SERVER + STREAM, "README.md", "exec"), names)
+    trio.run(names["main"])
+    assert capsys.readouterr().out == "Hello, Ada!\n"
+
+
+def test_its_tests_pass() -> None:
+    import trio
+    from trio.testing import MockClock
+
+    names: dict[str, Any] = {"__name__": "greeter"}
+    exec(compile(SERVER + TESTS, "README.md", "exec"), names)
+    trio.run(names["test_a_server"])
+    clock = MockClock(autojump_threshold=0)
+    trio.run(names["test_a_client"], clock, clock=clock)
+
+
 def test_the_loop_is_the_example() -> None:
     example = (ROOT / "examples/blocking_loop.py").read_text("utf-8")
     serve = textwrap.dedent(example.partition("def serve() -> None:\n")[2].partition("\n\n\n")[0])
@@ -55,7 +98,7 @@ def test_the_loop_is_the_example() -> None:
 
 @pytest.mark.parametrize("command", ["pip install . && mcp-trio demo", "pip install '.[test]' && pytest"])
 def test_the_set_up_is_two_lines(command: str) -> None:
-    assert f"$ {command}\n" in README
+    assert f"$ {command}\n" in SET_UP
 
 
 @pytest.mark.parametrize(

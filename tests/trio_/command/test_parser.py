@@ -1,0 +1,89 @@
+"""What the words of a command line mean, and what is said when they mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+import mcp_trio
+from mcp_trio._command import main
+from tests.trio_.command.program import SILENT, output_of, run
+
+
+def test_version() -> None:
+    assert output_of("--version") == f"mcp-trio {mcp_trio.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("demo",), ("run",), ("inspect",), ("call",), ("read",), ("prompt",), ("complete",)]
+)
+def test_help_shows_the_exit_statuses(words: tuple[str, ...]) -> None:
+    text = output_of(*words, "--help")
+    assert "exit status:" in text
+    assert "130  Ctrl+C" in text
+
+
+MISUSED = [
+    ((), "usage: mcp-trio COMMAND"),
+    (("destroy",), "invalid choice: 'destroy'"),
+    (("demo", "me"), "unrecognized arguments: me"),
+    (("run",), "required: FILE[:NAME]"),
+    (("run", "a.py", "b.py"), "unrecognized arguments: b.py"),
+    (("inspect",), "its command comes last, behind `--`, as in: mcp-trio inspect -- python server.py"),
+    (("inspect", "--"), "mcp-trio inspect -- python server.py"),
+    (("inspect", "python", "-m", "weather"), "behind `--`: mcp-trio inspect -- python -m weather"),
+    (("inspect", "https://example.com/mcp"), "this release talks to servers that it starts itself"),
+    (("inspect", "--", "https://example.com/mcp"), "https://example.com/mcp cannot be reached"),
+    (("inspect", "me", *SILENT), "unrecognized arguments: me"),
+    (("inspect", "--jsno", *SILENT), "unrecognized arguments: --jsno"),
+    (("inspect", "--revision", "2024", *SILENT), "choose from '2026-07-28'"),
+    (("inspect", "--timeout", "soon", *SILENT), "invalid number of seconds value: 'soon'"),
+    (("inspect", "--timeout", "0", *SILENT), "0 is no time to wait"),
+    (("call",), "required: TOOL"),
+    (("call", "greet", "name=World"), "as in: mcp-trio call greet name=World -- python server.py"),
+    (("call", "fetch", "uri=http://a/"), "no server"),
+    (("call", "fetch", "http://a/"), "http://a/ cannot be reached"),
+    (("call", "greet", "python", "server.py"), "behind `--`: mcp-trio call greet -- python server.py"),
+    (("call", "greet", "--deep", *SILENT), "unrecognized arguments: --deep"),
+    (("call", "greet", "--log-level", "loud", *SILENT), "choose from 'debug', 'info', 'notice', 'warning'"),
+    (("read",), "required: URI\n"),
+    (("read", *SILENT), "required: URI\n"),
+    (("read", "tea://menu"), "as in: mcp-trio read tea://menu -- python server.py"),
+    (("read", "http://a/b"), "as in: mcp-trio read http://a/b -- python server.py"),
+    (("read", "tea://menu", "python", "a.py"), "behind `--`: mcp-trio read tea://menu -- python a.py"),
+    (("read", "tea://menu", "tea://menu", *SILENT), "unrecognized arguments: tea://menu"),
+    (("read", "menu", *SILENT), "'menu' is no URI: it begins with a scheme, as in tea://menu"),
+    (("read", "", *SILENT), "'' is no URI"),
+    (("read", "a://\udcff", *SILENT), "'a://\\udcff' is not UTF-8"),
+    (("complete", "recommend", "mood", "\udcff", *SILENT), "'\\udcff' is not UTF-8"),
+    (("call", "greet", "name=\udcff", *SILENT), "'name=\\udcff' is not UTF-8"),
+    (("read", "1a:b", *SILENT), "'1a:b' is no URI"),
+    (("read", "tea://menu/{tea}", *SILENT), "is a template: put a value in the place of {tea}"),
+    (("read", "tea://menu", "--output"), "argument --output: expected one argument"),
+    (("prompt",), "required: NAME\n"),
+    (("prompt", "recommend", "mood=calm"), "mcp-trio prompt recommend mood=calm -- python server.py"),
+    (("prompt", "recommend", "{}", "python"), "mcp-trio prompt recommend '{}' -- python"),
+    (("complete", "recommend", *SILENT), "required: ARGUMENT, VALUE\n"),
+    (("complete", "recommend", "mood", ""), "mcp-trio complete recommend mood '' -- python server.py"),
+    (("complete", "tea://{", "tea", "a", *SILENT), "the '{' at 6 is never closed"),
+    (("reed", "tea://menu", *SILENT), "choose from 'demo', 'run', 'inspect', 'call', 'read', 'prompt'"),
+]
+
+
+@pytest.mark.parametrize(("words", "complaint"), MISUSED)
+def test_misuse_is_explained(
+    words: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status: object = main(words)
+    except SystemExit as exc:  # argparse has complained
+        status = exc.code
+    shown = capsys.readouterr()
+    assert (status, shown.out) == (2, "")
+    assert complaint in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_misuse_is_an_exit_status() -> None:
+    result = run("read", "menu", *SILENT)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("mcp-trio: 'menu' is no URI")

@@ -1,0 +1,77 @@
+"""`mcp-trio prompt`: a prompt, its arguments, its messages with their roles."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.trio_.command.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
+
+CALM = "user:\nI feel calm. Which tea of your menu suits that, and why?\n"
+NULL = "user:\nI feel null. Which tea of your menu suits that, and why?\n"
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
+def test_messages_stand_below_their_roles(server: ServerFile, version: str) -> None:
+    target = server("""
+        from mcp_core.types import ImageContent, PromptMessage, TextContent
+
+        app = mcp_trio.Server("talk")
+
+        @app.prompt
+        def talk(evil: str = "") -> list[PromptMessage]:
+            return [
+                PromptMessage(role="user", content=TextContent(f"Hello,\\nyou{evil}.")),
+                PromptMessage(role="assistant", content=ImageContent(data="AAAA", mime_type="image/png")),
+            ]
+    """)
+    assert output_of("prompt", "talk", "--revision", version, *target) == (
+        "user:\nHello,\nyou.\n\nassistant:\n[image, image/png, 3 bytes; --json shows them]\n"
+    )
+    shown = on_a_terminal("prompt", "talk", "evil=\x1b[2J", "--revision", version, *target)
+    assert "^[1;36muser:^[0m\nHello,\nyou\u241b[2J.\n" in shown
+
+
+def test_prompt_as_json() -> None:
+    result = json.loads(output_of("prompt", "recommend", "mood=calm", "--json", *TEAHOUSE))
+    assert [message["role"] for message in result["messages"]] == ["user"]
+    assert result["messages"][0]["content"]["type"] == "text"
+
+
+PROMPTS = [
+    ("recommend", ["mood=calm"], 0, CALM),
+    ("recommend", ["mood=null"], 0, NULL),
+    ("recommend", ['{"mood": "calm"}'], 0, CALM),
+    (
+        "recommend",
+        ['{"mood": 1}'],
+        1,
+        "the server answered with an error",
+    ),  # unchecked: it is the server that complains
+    ("recommend", [], 2, "the prompt recommend needs mood: add mood=..."),
+    ("recommend", ["calm"], 2, "'calm' is no argument: write KEY=VALUE"),
+    ("recommend", ["=calm"], 2, "'=calm' is no argument"),
+    (
+        "recommend",
+        ["mod=calm"],
+        2,
+        "the prompt recommend has no argument mod; it takes mood. Did you mean mood?",
+    ),
+    ("recomend", [], 2, "no prompt recomend; its prompts are recommend. Did you mean recommend?"),
+]
+
+
+@pytest.mark.parametrize(("name", "words", "status", "text"), PROMPTS)
+def test_prompt_takes_arguments(name: str, words: list[str], status: int, text: str) -> None:
+    result = run("prompt", name, *words, *TEAHOUSE)
+    assert result.returncode == status
+    assert text in (result.stderr if status else result.stdout)
+
+
+def test_a_server_without_prompts() -> None:
+    result = run("prompt", "recommend", *GREETER)
+    assert (result.returncode, result.stderr) == (
+        2,
+        "mcp-trio: the server has no prompt recommend; it has none.\n",
+    )

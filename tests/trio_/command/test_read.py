@@ -1,0 +1,153 @@
+"""`mcp-trio read`: the very bytes of a resource for programs, text alone for people."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.trio_.command.program import COMMAND, GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
+
+MENU = "assam: 4.00\nrooibos: 3.50\nsencha: 4.50"
+
+
+@pytest.fixture
+def library(server: ServerFile) -> tuple[str, ...]:
+    return server("""
+        from mcp_core.types import ReadResourceResult, ResourceContents
+
+        app = mcp_trio.Server("library")
+
+        def contents(*found):
+            return ReadResourceResult(contents=[ResourceContents(uri=f"b://{at}", **each) for at, each in enumerate(found)])
+
+        TEXT, BLOB = {"text": "Zoë\\r\\n\\x1b[2J"}, {"blob": "AP8KDQ==", "mime_type": "image/x"}
+
+        @app.resource("b://text")
+        def text() -> ReadResourceResult:
+            return contents(TEXT)
+
+        @app.resource("b://blob")
+        def blob() -> ReadResourceResult:
+            return contents(BLOB)
+
+        @app.resource("b://both")
+        def both() -> ReadResourceResult:
+            return contents(TEXT, BLOB)
+
+        @app.resource("b://none")
+        def none() -> ReadResourceResult:
+            return contents()
+
+        @app.resource("b://faulty")
+        def faulty() -> ReadResourceResult:
+            return contents({"blob": "AP8K!"})
+
+        @app.resource("b://slow")
+        async def slow(context: mcp_trio.Context) -> ReadResourceResult:
+            await context.progress(1, 2, "turning pages")
+            return contents(TEXT)
+    """)
+
+
+TEXT, BLOB = "Zoë\r\n\x1b[2J".encode(), b"\0\xff\n\r"
+READ = [
+    ("b://text", TEXT, ""),
+    ("b://blob", BLOB, ""),
+    ("b://both", TEXT + BLOB, "mcp-trio: b://both has 2 contents: b://0, b://1\n"),
+    ("b://none", b"", "mcp-trio: b://none has no contents\n"),
+    ("b://slow", TEXT, "1 of 2  turning pages\n"),
+]
+
+
+@pytest.mark.parametrize(("uri", "data", "aside"), READ)
+def test_programs_get_the_very_bytes(
+    library: tuple[str, ...], tmp_path: Path, uri: str, data: bytes, aside: str
+) -> None:
+    piped = subprocess.run(
+        [*COMMAND, "read", uri, *library],
+        env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (piped.returncode, piped.stdout) == (0, data)
+    assert piped.stderr.decode() == aside
+    file = tmp_path / "found"
+    file.write_bytes(b"what was there before is longer than what comes")
+    saved = run("read", uri, "--output", str(file), *library)
+    assert (saved.returncode, saved.stdout, saved.stderr) == (0, "", aside)
+    assert file.read_bytes() == data
+
+
+def test_a_terminal_gets_text_alone(library: tuple[str, ...]) -> None:
+    assert on_a_terminal("read", "b://text", *library) == "Zoë\n\u241b[2J\n"
+    both = on_a_terminal("read", "b://both", *library)
+    assert "Zoë\n\u241b[2J\n[b://1, image/x, 4 bytes; --output FILE saves them]\n" in both
+
+
+def test_json_has_it_all(library: tuple[str, ...], tmp_path: Path) -> None:
+    shown = json.loads(output_of("read", "--json", "b://blob", *library))
+    assert shown["contents"] == [{"uri": "b://0", "mimeType": "image/x", "blob": "AP8KDQ=="}]
+    output_of("read", "--json", "b://blob", "--output", str(tmp_path / "found"), *library)
+    assert json.loads((tmp_path / "found").read_bytes()) == shown
+
+
+PROBLEMS = [
+    (
+        "b://tex",
+        1,
+        "the server answered with an error: Resource not found (-32602). Did you mean b://text?\n",
+    ),
+    ("urn:nothing", 1, "the server answered with an error: Resource not found (-32602)\n"),
+    ("b://faulty", 3, "the server broke the protocol: the blob of b://0 is not base64"),
+]
+
+
+@pytest.mark.parametrize(("uri", "status", "complaint"), PROBLEMS)
+def test_problems(library: tuple[str, ...], tmp_path: Path, uri: str, status: int, complaint: str) -> None:
+    result = run("read", uri, "--output", str(tmp_path / "found"), *library)
+    assert (result.returncode, result.stdout) == (status, "")
+    assert complaint in result.stderr
+    assert not (tmp_path / "found").exists()
+
+
+def test_what_a_template_has_is_not_taken_for_a_slip() -> None:
+    result = run("read", "tea://menu/coffee", *TEAHOUSE)
+    assert result.stderr == "mcp-trio: the server answered with an error: Resource not found (-32602)\n"
+    assert run("read", "tea://menus/tea", *TEAHOUSE).stderr.endswith("Did you mean tea://menu/{tea}?\n")
+
+
+def test_a_server_without_resources() -> None:
+    result = run("read", "a://b", *GREETER)
+    assert (result.returncode, result.stderr) == (
+        2,
+        "mcp-trio: the server has no resources, so it has no a://b\n",
+    )
+
+
+@pytest.mark.parametrize("place", ["", "nowhere/found"])
+def test_a_file_that_cannot_be_written(tmp_path: Path, place: str) -> None:
+    result = run("read", "tea://menu", "--output", str(tmp_path / place), *TEAHOUSE)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"mcp-trio: {tmp_path / place} cannot be written: ")
+
+
+def test_a_full_disk_is_told_once() -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            [*COMMAND, "read", "tea://menu", *TEAHOUSE],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert result.returncode == 2
+    assert result.stderr == b"mcp-trio: stdout cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
+def test_revisions(version: str) -> None:
+    assert output_of("read", "tea://menu", "--revision", version, *TEAHOUSE) == MENU
