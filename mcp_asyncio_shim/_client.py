@@ -9,65 +9,64 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, TypeVar, Unpack
 
-from mcp_core import ALL, Caller, CallOptions, CallTimeout, ConnectFailed, Listing, Waiter, client_config
+from mcp_core import Caller, CallerOptions, CallOptions, Config, ConnectFailed, Steps, Waiter, client_config
 from mcp_core.registry import Server
 
 from ._link import Link, Streams
 from ._pipes import child_streams
-from ._server import serve_streams
+from ._server import _log, serve_streams
 
 T = TypeVar("T")
 
 
-class _Call(Waiter):
-    def __init__(self, options: CallOptions) -> None:
-        super().__init__(options)
-        self.awake, self.timeout = asyncio.Event(), asyncio.timeout(self.seconds)
+class _Call(Waiter[T]):
+    timeout: asyncio.Timeout
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.awake = asyncio.Event()
 
     def wake(self) -> None:
         self.awake.set()
 
-    def prolong(self) -> None:
-        if self.seconds is not None and not self.timeout.expired():
-            self.timeout.reschedule(asyncio.get_running_loop().time() + self.seconds)
+    def rearm(self) -> None:
+        if not self.timeout.expired():
+            self.timeout.reschedule(self.deadline)
 
 
 class Client(Caller):
     """One open conversation with a server, made by `connect`. See `Caller` for its calls and what they raise."""
 
-    def __init__(self, streams: Streams, versions: Iterable[str]) -> None:
-        super().__init__(client_config(versions))
-        self._link = Link(self._conn, streams, self._standing.take)
+    def __init__(self, streams: Streams, config: Config, options: CallerOptions) -> None:
+        super().__init__(config, options, asyncio.get_running_loop().time)
+        self._link = Link(self._conn, streams, self._take)
 
     async def aclose(self) -> None:
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
         await self._link.aclose()
 
-    async def _call(self, method: str, params: Any, options: CallOptions) -> Any:
-        call = _Call(options)
-        id = self._ask(method, params, call, options)
+    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+        call: _Call[T] = _Call(self._send, self._clock, steps, options)
         try:
-            async with call.timeout:
-                self._link.pump()
-                await call.awake.wait()
-        except TimeoutError:
-            raise CallTimeout(f"no answer to {method} within {call.seconds} s") from None
+            call.begin()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(call.deadline) as call.timeout:
+                    self._link.pump()
+                    await (asyncio.sleep(0) if call.done else call.awake.wait())
         finally:
-            self._conn.send_cancel(id, "the caller gave up")  # nothing happens to a call that was answered
+            self._drop(call)
             self._link.pump()
         return call.result()
 
-    async def _list(self, listing: Listing[T], options: CallOptions) -> list[T]:
-        while listing.wanted:
-            listing.take(await self._call(listing.method, listing.params, options))
-        return listing.items
+    def _report(self, problem: str, error: BaseException) -> None:
+        _log.error("%s", problem, exc_info=error)
 
-    async def _open(self) -> None:
-        self._conn.open(self._link.loop.time())
+    async def _connect(self) -> None:
+        self._open()
         self._link.pump()
         await self._link.until(lambda: self._standing.settled)
         self._standing.require_open()
@@ -75,11 +74,11 @@ class Client(Caller):
 
 @asynccontextmanager
 async def connect(
-    target: Server | Sequence[str | os.PathLike[str]], *, versions: Iterable[str] = ALL
+    target: Server | Sequence[str | os.PathLike[str]], **options: Unpack[CallerOptions]
 ) -> AsyncIterator[Client]:
     """Connect to a `Server`, which is run in this process, or to a command in words, which is started: `async with ...`.
 
-    With several `versions` the newest that both sides know is found out; one fixes it.
+    What can be said about the conversation is in `CallerOptions`.
 
     *Resource handling*: at the end of the block the server is ended: a process by the end of its stdin, after 2 s by SIGTERM
     to its group, after 2 s more by SIGKILL. *Error handling*: what the block raises passes through as it is, in no group.
@@ -87,16 +86,18 @@ async def connect(
     Raises:
         ConnectFailed: the server could not be started, or no conversation came about.
         TypeError: the command is one string.
+        ValueError: an option is out of its range.
     """
     if isinstance(target, str):
         raise TypeError(f"connect to a Server or to a command as a list of words, not to {target!r}")
     while True:
+        config = client_config(options)
         ends = _memory(target) if isinstance(target, Server) else child_streams(target)
-        async with ends as streams, aclosing(Client(streams, versions)) as client:
+        async with ends as streams, aclosing(Client(streams, config, options)) as client:
             try:
-                await client._open()
+                await client._connect()
             except ConnectFailed:
-                versions = client.versions_without_probe
+                options["versions"] = versions = client.versions_without_probe
                 if not versions:
                     raise
                 continue

@@ -5,8 +5,8 @@ Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authori
 
 from __future__ import annotations
 
-from ._caller import Caller, CallOptions, Waiter, client_config
-from ._calls import Listing, Pending, deliver
+from ._caller import Caller, CallerOptions, client_config
+from ._calls import CallOptions, Pending, Steps, Waiter, deliver
 from ._config import CLIENT_LIMITS, Config, Limits
 from ._connection import Connection
 from ._dialects import ALL, DIALECTS, LATEST, Dialect
@@ -43,8 +43,10 @@ from ._events import (
 from ._methods import METHODS, Method, Role
 from ._outbox import Kind, Outgoing
 from ._pump import Pump
+from ._rate import Bucket, Rate
 from ._standing import Standing
 from ._state import State
+from ._stats import Stats
 from ._version import __version__
 
 __all__ = [
@@ -56,9 +58,11 @@ __all__ = [
     "NEED_DATA",
     "PAUSED",
     "AuthRequired",
+    "Bucket",
     "CallOptions",
     "CallTimeout",
     "Caller",
+    "CallerOptions",
     "Config",
     "ConnectFailed",
     "Connection",
@@ -71,7 +75,6 @@ __all__ = [
     "InputRequested",
     "Kind",
     "Limits",
-    "Listing",
     "LocalProtocolError",
     "McpError",
     "McpTrioError",
@@ -86,6 +89,7 @@ __all__ = [
     "ProgressReceived",
     "ProtocolError",
     "Pump",
+    "Rate",
     "RemoteProtocolError",
     "RequestCancelled",
     "RequestReceived",
@@ -93,6 +97,8 @@ __all__ = [
     "Role",
     "Standing",
     "State",
+    "Stats",
+    "Steps",
     "ToolError",
     "Waiter",
     "__version__",

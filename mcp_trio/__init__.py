@@ -25,7 +25,7 @@ from ._child import Grace
 from ._client import Client
 from ._connect import ClientOptions, connect, connect_stdio, connect_stream
 from ._memory import memory_pair
-from ._server import run, serve_stdio, serve_stream
+from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 __all__ = [
     "AuthRequired",
@@ -49,6 +49,7 @@ __all__ = [
     "connect_stream",
     "memory_pair",
     "run",
+    "serve_listeners",
     "serve_stdio",
     "serve_stream",
 ]

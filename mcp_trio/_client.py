@@ -12,21 +12,18 @@ What may be asked in which revision, and what an answer means, is the core's.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+import math
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
-from mcp_core import Caller, CallOptions, CallTimeout, Listing, MessageRejected, Waiter
+from mcp_core import Caller, MessageRejected, Waiter
 
 from ._link import Link
 from ._trace import TracedStream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from msgspec import Struct
-
-    from mcp_core import Config, Event, Peer
+    from mcp_core import CallerOptions, CallOptions, Config, Event, Steps
 
     from ._trace import Trace
 
@@ -39,27 +36,32 @@ T = TypeVar("T")
 _log = logging.getLogger("mcp_trio")
 
 
-class _Call(Waiter):
-    """A call that the current task waits for."""
+class _Call(Waiter[T]):
+    """A call that the current task waits for, inside `scope`."""
 
-    def __init__(self, options: CallOptions) -> None:
-        super().__init__(options)
-        self.scope = None if self.seconds is None else trio.move_on_after(self.seconds)
-        self._task = trio.lowlevel.current_task()
+    scope: trio.CancelScope
+    _task: trio.lowlevel.Task | None = None
 
     def wake(self) -> None:
-        trio.lowlevel.reschedule(self._task)
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
 
-    def prolong(self) -> None:
-        if self.scope is not None and self.seconds is not None:
-            self.scope.deadline = trio.current_time() + self.seconds
+    def rearm(self) -> None:
+        self.scope.deadline = self.until
 
-    async def wait(self) -> Any:
-        await trio.lowlevel.wait_task_rescheduled(self._give_up)
-        return self.result()
+    @property
+    def until(self) -> float:
+        return math.inf if self.deadline is None else self.deadline
+
+    async def wait(self) -> None:
+        if self.done:
+            await trio.lowlevel.checkpoint()
+        else:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._give_up)
 
     def _give_up(self, _: object) -> trio.lowlevel.Abort:
-        self.done = True
+        self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
 
 
@@ -69,22 +71,23 @@ class Client(Caller):
     Its calls, what they can be told and what they raise are those of `Caller`. A call is cancelled by leaving its scope.
     """
 
-    def __init__(self, config: Config, stream: trio.abc.Stream, trace: Trace | None = None) -> None:
-        super().__init__(config)
+    def __init__(
+        self, stream: trio.abc.Stream, config: Config, options: CallerOptions, trace: Trace | None = None
+    ) -> None:
+        super().__init__(config, options, trio.current_time)
         self._stream = stream if trace is None else TracedStream(stream, trace)
         self._link = Link(self._conn, self._stream, self._take)
         self._settled = trio.Event()
-        self._closed = False
+        self._closing = False
+        self._flushed = trio.Event()
 
-    async def open(self, nursery: trio.Nursery, verdict: Peer | None = None) -> None:
+    async def open(self, nursery: trio.Nursery) -> None:
         """Carry the conversation in `nursery` and wait until it is open. The `connect` functions do this.
-
-        `verdict` is the peer of an earlier conversation with the same server.
 
         Raises:
             ConnectFailed: it did not come about.
         """
-        self._conn.open(trio.current_time(), verdict=verdict)
+        self._open()
         for run in (self._link.write, self._link.tick, self._link.read):
             nursery.start_soon(run)
         self._link.pump()
@@ -92,43 +95,46 @@ class Client(Caller):
         self._standing.require_open()
 
     async def aclose(self) -> None:
-        """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
-        if not self._closed:
-            self._closed = True
-            self._conn.close()
-            self._link.pump()
-            with trio.move_on_after(_LAST_WRITE, shield=True):
-                await self._link.flush()
-            self._link.stop_reading()
-        with trio.CancelScope(shield=True):
-            await self._stream.aclose()
+        """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`.
 
-    async def _call(
-        self, method: str, params: Struct | Mapping[str, Any] | None, options: CallOptions
-    ) -> Any:
-        # Before the request is out: then nothing may fail any more but the wait.
-        call = _Call(options)
-        id = self._ask(method, params, call, options)
-        self._link.pump()
+        When it returns, whoever called it first, the server was told what it need not work on any more, unless it did not
+        read for a second, and the stream is closed.
+        """
+        with trio.CancelScope(shield=True):
+            if self._closing:
+                await self._flushed.wait()
+            else:
+                self._closing = True
+                self._conn.close()
+                self._link.pump()
+                try:
+                    with trio.move_on_after(_LAST_WRITE):
+                        await self._link.flush()
+                finally:
+                    self._flushed.set()
+                    self._link.stop_reading()
+            with trio.move_on_after(_LAST_WRITE):
+                await self._stream.aclose()
+
+    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+        call: _Call[T] = _Call(self._send, self._clock, steps, options)
         try:
-            if call.scope is None:
-                return await call.wait()
-            with call.scope:
-                return await call.wait()
+            call.begin()
+            with trio.CancelScope(deadline=call.until) as call.scope:
+                self._link.pump()
+                await call.wait()
         finally:
-            self._conn.send_cancel(id, "the caller gave up")  # nothing happens to a call that was answered
+            self._drop(call)
             if self._conn.queued():
                 self._link.pump()
-        raise CallTimeout(f"no answer to {method} within {call.seconds} s")
+        return call.result()
 
-    async def _list(self, listing: Listing[T], options: CallOptions) -> list[T]:
-        while listing.wanted:
-            listing.take(await self._call(listing.method, listing.params, options))
-        return listing.items
+    def _report(self, problem: str, error: BaseException) -> None:
+        _log.error("%s", problem, exc_info=error)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
-        self._standing.take(event)
+        super()._take(event)
         if self._standing.settled:
             self._settled.set()

@@ -3,7 +3,8 @@
 Rules of this file:
 
 1. Each is a context manager, so that nothing it starts outlives it, and what its block raises comes out as it is.
-2. What can be said about a conversation is said once, in `ClientOptions`, whatever carries it.
+2. What can be said about a conversation is said once, in the core's `CallerOptions`, whatever carries it; here is added what
+   only a stream has.
 
 How a revision is found is the core's; here only is decided to start a server once more that died of the question.
 """
@@ -11,26 +12,23 @@ How a revision is found is the core's; here only is decided to start a server on
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from mcp_core import ALL, ConnectFailed, client_config
+from mcp_core import CallerOptions, ConnectFailed, client_config
 from mcp_core.registry import Server
 
 from ._child import Grace, spawn
 from ._client import Client
 from ._memory import memory_pair
 from ._nursery import open_quiet_nursery
-from ._server import serve_stream
+from ._server import converse, lifespan_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     import trio
-
-    from mcp_core import Config, Peer
-    from mcp_core.types import Implementation
 
     from ._child import Child, Stderr
     from ._trace import Trace
@@ -38,29 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["ClientOptions", "connect", "connect_stdio", "connect_stream"]
 
 
-class ClientOptions(TypedDict, total=False):
-    """What a client can be told about its conversation.
+class ClientOptions(CallerOptions, total=False):
+    """What a client can be told about its conversation: the keys of `mcp_core.CallerOptions`, and one more.
 
     Keys:
-        versions: revisions of MCP to speak; all by default. With several the newest that both sides know is found out; one
-            fixes it.
-        verdict: the `peer` of an earlier client of the same server: its revision is taken up at once, which saves a probe. It counts
-            only if that revision is among `versions`.
-        info: what the client calls itself; this library by default.
-        extensions: what the client can do beyond MCP, by identifier, each with its settings. Told as the capability
-            `extensions` in 2026-07-28, and as `experimental`, which every revision has.
-        probe_timeout: seconds of silence after which a server is taken for one that begins with a handshake; 5 by default.
-        initialize_timeout: seconds for that handshake; by default it waits, as a process may start slowly.
         trace: called for each message as it crosses, with `"sent"` or `"received"` and its bytes. One that raises is logged
             and called no more.
     """
 
-    versions: Iterable[str]
-    verdict: Peer | None
-    info: Implementation | None
-    extensions: Mapping[str, Mapping[str, Any]] | None
-    probe_timeout: float
-    initialize_timeout: float | None
     trace: Trace | None
 
 
@@ -79,6 +62,7 @@ def connect(
     Raises:
         ConnectFailed: the server could not be started, or no conversation came about.
         TypeError: the target is neither.
+        ValueError: an option is out of its range.
     """
     if isinstance(target, Server):
         return _connect_memory(target, options)
@@ -96,11 +80,13 @@ async def connect_stream(stream: trio.abc.Stream, **options: Unpack[ClientOption
 
     Raises:
         ConnectFailed: no conversation came about.
+        ValueError: an option is out of its range.
     """
+    config = client_config(options)
     async with open_quiet_nursery() as nursery:
-        client = Client(_config(options), stream, options.get("trace"))
+        client = Client(stream, config, options, options.get("trace"))
         try:
-            await client.open(nursery, options.get("verdict"))
+            await client.open(nursery)
             yield client
         finally:
             await client.aclose()
@@ -135,16 +121,18 @@ async def connect_stdio(
 
     Raises:
         ConnectFailed: the program could not be started, or no conversation came about; with its last words on stderr.
+        ValueError: an option is out of its range.
     """
     while True:
+        config = client_config(options)
         async with (
             spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
             open_quiet_nursery() as nursery,
         ):
-            client = Client(_config(options), child.stream, options.get("trace"))
+            client = Client(child.stream, config, options, options.get("trace"))
             try:
                 try:
-                    await client.open(nursery, options.get("verdict"))
+                    await client.open(nursery)
                 except ConnectFailed as exc:
                     versions = client.versions_without_probe
                     if not versions:
@@ -162,20 +150,11 @@ async def connect_stdio(
 @asynccontextmanager
 async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterator[Client]:
     ours, theirs = memory_pair()
-    async with open_quiet_nursery() as nursery:
-        nursery.start_soon(serve_stream, server, theirs)
+    # The lifespan is entered here: what it raises is the caller's to hear, not a client's that finds the server gone.
+    async with ours, theirs, lifespan_of(server) as value, open_quiet_nursery() as nursery:
+        nursery.start_soon(converse, server, theirs, value)
         async with connect_stream(ours, **options) as client:
             yield client
-
-
-def _config(options: ClientOptions) -> Config:
-    return client_config(
-        options.get("versions", ALL),
-        info=options.get("info"),
-        extensions=options.get("extensions"),
-        probe_timeout=options.get("probe_timeout", 5.0),
-        initialize_timeout=options.get("initialize_timeout"),
-    )
 
 
 def _last_words(child: Child) -> str:

@@ -127,6 +127,7 @@ class Link:
             trio.move_on_after(_LAST_WORDS, shield=True),
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),
         ):
+            await trio.lowlevel.checkpoint()  # whoever is cancelled with us, and comes after us, may have something to say
             while data := self.conn.data_to_send():
                 await self._stream.send_all(data)
 

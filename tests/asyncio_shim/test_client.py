@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mcp_trio
 from mcp_asyncio_shim import Client, connect
-from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, LocalProtocolError, PeerError
+from mcp_core import (
+    ALL,
+    CallerOptions,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    LocalProtocolError,
+    PeerError,
+    client_config,
+)
 from mcp_core.registry import Context, Server
-from mcp_core.types import TextContent
+from mcp_core.types import LoggingMessageParams, TextContent
 from tests.asyncio_shim.everything import everything
-from tests.asyncio_shim.loop import run
-from tests.core.helpers import VERSIONS, C, E
+from tests.asyncio_shim.loop import Wire, run
+from tests.core.helpers import VERSIONS, C, E, notification, result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
 
 class Waiting:
@@ -198,6 +209,21 @@ def test_progress_prolongs_a_call() -> None:
     run(main())
 
 
+def test_progress_does_not_prolong_it_for_ever() -> None:
+    async def main() -> None:
+        async with connect(Waiting().server) as client:
+            told: list[float] = []
+            with pytest.raises(
+                CallTimeout, match=r"tools/call was not over after 0\.3 s in all \(max_timeout\)"
+            ):
+                await client.call_tool(
+                    "steps", {"number": 99}, max_timeout=0.3, progress=lambda step, *_: told.append(step)
+                )
+            assert told
+
+    run(main())
+
+
 def test_a_call_that_may_not_be_made_sends_nothing() -> None:
     async def use(client: Client) -> None:
         with pytest.raises(LocalProtocolError):
@@ -205,6 +231,101 @@ def test_a_call_that_may_not_be_made_sends_nothing() -> None:
         await client.ping()
 
     with_client(everything(), use)
+
+
+# -- Against a server that the test plays ------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
+    """A client in conversation with a server that the test plays, in the stateless revision."""
+    ours, theirs = socket.socketpair()
+    wire = Wire(*await asyncio.open_connection(sock=theirs), E)
+    told: CallerOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
+    streams = await asyncio.open_connection(sock=ours)
+    async with aclosing(Client(streams, client_config(told), told)) as client:
+        opening = asyncio.create_task(client._connect())
+        discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
+        wire.tell(result((await wire.hear())["id"], discovered))
+        await opening
+        yield client, wire
+    wire.writer.close()
+    await wire.writer.wait_closed()
+
+
+def test_what_is_fresh_is_not_asked_again_and_lets_others_run() -> None:
+    async def main() -> None:
+        async with talking() as (client, wire):
+            call = asyncio.create_task(client.list_tools())
+            tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 60_000}
+            wire.tell(result((await wire.hear())["id"], tools))
+            listed = await call
+            ran: list[bool] = []
+            asyncio.get_running_loop().call_soon(ran.append, True)
+            assert await client.list_tools(timeout=0) == listed
+            assert ran == [True]
+            ping = asyncio.create_task(client.ping())
+            assert (await wire.hear())["method"] == "server/discover"  # and no list before it
+            ping.cancel()
+            await asyncio.wait({ping})
+
+    run(main())
+
+
+def test_log_messages(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[str] = []
+
+    def hear(params: LoggingMessageParams) -> None:
+        heard.append(params.level)
+        raise KeyError("mine")
+
+    async def main() -> None:
+        async with talking(on_log=hear, log_level="error") as (client, wire):
+            await client.set_log_level("debug")
+            call = asyncio.create_task(client.call_tool("t"))
+            asked = await wire.hear()
+            assert asked["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
+            told = notification("notifications/message", {"level": "alert", "data": 1})
+            wire.tell(told, result(asked["id"], {"content": []}))
+            assert (await call).content == []
+
+    run(main())
+    assert heard == ["alert"]
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["on_log failed"]
+
+
+def test_an_option_that_is_none() -> None:
+    async def main() -> None:
+        with pytest.raises(ValueError, match="there is no log level"):
+            async with connect(everything(), log_level="loud"):  # type: ignore[arg-type]
+                pass
+
+    run(main())
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_clients_are_closed_in_any_order(order: tuple[int, ...], at_once: bool) -> None:
+    async def main() -> None:
+        waiting = [Waiting() for _ in order]
+        async with AsyncExitStack() as blocks:
+            clients = [await blocks.enter_async_context(connect(each.server)) for each in waiting]
+            calls = [asyncio.create_task(client.call_tool("wait")) for client in clients]
+            await asyncio.gather(*(each.started.wait() for each in waiting))
+            first, *others = (clients[place] for place in order)
+            await asyncio.gather(first.aclose(), first.aclose())
+            for other in others:
+                await other.ping()
+            if at_once:
+                await asyncio.gather(*(other.aclose() for other in others))
+            for client in clients:
+                await client.aclose()
+            for call in calls:
+                with pytest.raises(ConnectionLost):
+                    await call
+        await clients[0].aclose()
+
+    run(main())
 
 
 # -- What ends a conversation ------------------------------------------------------------------------------------------------

@@ -1,227 +1,756 @@
-"""`Caller` and `Waiter`: a client without a runtime. Here a call is carried by a test that waits for nothing."""
+"""`Caller`: a client without a runtime. Here a call is carried by a test, which plays the server and says what time it is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import types
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from mcp_core import (
     ALL,
+    DIALECTS,
     Caller,
+    CallerOptions,
     CallOptions,
     ConnectionLost,
-    Listing,
     LocalProtocolError,
     PeerError,
-    ProgressReceived,
+    RemoteProtocolError,
+    Role,
+    Steps,
     Waiter,
     __version__,
     client_config,
 )
 from mcp_core import types as t
-from tests.core.helpers import D, E, Message, Talk, only, result
+from mcp_core._cache import _STALE
+from tests.core.helpers import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+    Message,
+    Talk,
+    error,
+    notification,
+    only,
+    result,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Generator
+
+    Call = Coroutine[Any, Any, Any]
+
+T = TypeVar("T")
+
+LEVEL = "io.modelcontextprotocol/logLevel"
+OFFERS: Message = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
 
 
-class Told(Waiter):
-    """Counts what it is told."""
-
-    def __init__(self, options: CallOptions) -> None:
-        super().__init__(options)
-        self.told: list[str] = []
+class ByHand(Waiter[T]):
+    """Waits for nothing: the test goes on when it likes."""
 
     def wake(self) -> None:
-        self.told.append("wake")
+        pass
 
-    def prolong(self) -> None:
-        self.told.append("prolong")
-
-
-class Asked(Caller):
-    """Keeps what it is asked to ask, and gets `answer` for it."""
-
-    answer: Any = None
-
-    def __init__(self, version: str) -> None:
-        super().__init__(client_config([version]))
-        self.asked: list[tuple[str, Any, CallOptions]] = []
-        self.conn = self._conn
-        self.ask = self._ask
-
-    async def _call(self, method: str, params: Any, options: CallOptions) -> Any:
-        self.asked.append((method, params, options))
-        return self.answer
-
-    async def _list(self, listing: Listing[Any], options: CallOptions) -> list[Any]:
-        while listing.wanted:
-            listing.take(await self._call(listing.method, listing.params, options))
-        return listing.items
+    def rearm(self) -> None:
+        pass
 
 
-def opened(version: str) -> tuple[Asked, Talk]:
-    caller = Asked(version)
-    talk = Talk(caller.conn)
-    talk.conn.open(0.0)
-    asked = only(talk.says())
-    opened: Message = {"capabilities": {"tools": {}}}
-    if version == D:
-        opened |= {"protocolVersion": D, "serverInfo": {"name": "s", "version": "1"}}
-    else:
-        opened |= {"supportedVersions": [version], "resultType": "complete"}
-    talk.hears(result(asked["id"], opened))
-    talk.says()
-    return caller, talk
+@types.coroutine
+def rest() -> Generator[None, None, None]:
+    yield
 
 
-def value(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The value of a coroutine that never waits."""
-    with pytest.raises(StopIteration) as caught:
-        coroutine.send(None)
-    return caught.value.value
+class Played(Caller):
+    """A client that the test plays the server of. `now` is the time, `reports` what it would put into the log."""
+
+    def __init__(self, version: str, **options: Any) -> None:
+        self.now = 1000.0
+        self.reports: list[tuple[str, BaseException]] = []
+        told: CallerOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
+        super().__init__(client_config(told), told, lambda: self.now)
+        self.talk = Talk(self._conn)
+
+    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+        waiter = ByHand(self._send, self._clock, steps, options)
+        waiter.begin()
+        while not waiter.done:
+            await rest()
+        return waiter.result()
+
+    def _report(self, problem: str, error: BaseException) -> None:
+        self.reports.append((problem, error))
+
+    def hears(self, *messages: Message) -> None:
+        for event in self.talk.hears(*messages):
+            self._take(event)
+
+    def open(self, offers: Message) -> None:
+        self._open()
+        version = self._conn.config.versions[0]
+        asked = only(self.talk.says())
+        opened: Message = {"capabilities": offers}
+        if DIALECTS[version].stateful:
+            opened |= {"protocolVersion": version, "serverInfo": {"name": "s", "version": "1"}}
+        else:
+            opened |= {"supportedVersions": [version], "resultType": "complete"}
+        self.hears(result(asked["id"], opened))
 
 
-CALLS: list[tuple[Callable[[Caller], Coroutine[Any, Any, Any]], str, Any]] = [
-    (lambda caller: caller.call_tool("t", timeout=1), "tools/call", {"name": "t"}),
-    (lambda caller: caller.call_tool("t", {}, timeout=1), "tools/call", {"name": "t", "arguments": {}}),
-    (lambda caller: caller.read_resource("x:y", timeout=1), "resources/read", {"uri": "x:y"}),
-    (lambda caller: caller.get_prompt("p", timeout=1), "prompts/get", {"name": "p"}),
+def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
+    client = Played(version, **options)
+    client.open(offers)
+    client.talk.says()
+    return client
+
+
+def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
+    """What comes of `call`, whose requests get these answers, in this order; and the requests. An exception is an error."""
+    asked: list[Message] = []
+    left = list(answers)
+    try:
+        while True:
+            call.send(None)
+            request = only(client.talk.says())
+            asked.append(request)
+            answer = left.pop(0)
+            client.hears(
+                answer | {"id": request["id"]} if "error" in answer else result(request["id"], answer)
+            )
+    except StopIteration as end:
+        assert (left, client.talk.says()) == ([], [])
+        return end.value, asked
+
+
+def value(client: Played, call: Call, *answers: Any) -> Any:
+    return told(client, call, *answers)[0]
+
+
+def params(request: Message) -> Any:
+    """Its params without what each request of 2026-07-28 says about the client."""
+    found = dict(request.get("params", {}))
+    found.pop("_meta", None)
+    return found
+
+
+# -- Calls -------------------------------------------------------------------------------------------------------------------
+
+CONTENT: Message = {"content": [{"type": "text", "text": "x"}]}
+MESSAGES: Message = {"messages": []}
+
+CALLS: list[tuple[Callable[[Caller], Call], str, Any, Message, Any]] = [
     (
-        lambda caller: caller.get_prompt("p", {"a": "b"}, timeout=1),
+        lambda client: client.call_tool("t"),
+        "tools/call",
+        {"name": "t"},
+        CONTENT,
+        t.CallToolResult(content=[t.TextContent("x")]),
+    ),
+    (
+        lambda client: client.call_tool("t", {}),
+        "tools/call",
+        {"name": "t", "arguments": {}},
+        CONTENT,
+        t.CallToolResult(content=[t.TextContent("x")]),
+    ),
+    (
+        lambda client: client.read_resource("x:y"),
+        "resources/read",
+        {"uri": "x:y"},
+        {"contents": []},
+        t.ReadResourceResult(contents=[]),
+    ),
+    (
+        lambda client: client.get_prompt("p"),
+        "prompts/get",
+        {"name": "p"},
+        MESSAGES,
+        t.GetPromptResult(messages=[]),
+    ),
+    (
+        lambda client: client.get_prompt("p", {"a": "b"}),
         "prompts/get",
         {"name": "p", "arguments": {"a": "b"}},
+        MESSAGES,
+        t.GetPromptResult(messages=[]),
     ),
-    (lambda caller: caller.request("acme/x", {"a": 1}, timeout=1), "acme/x", {"a": 1}),
-    (lambda caller: caller.request("acme/x", timeout=1), "acme/x", None),
-    (lambda caller: caller.ping(timeout=1), "ping", None),
+    (lambda client: client.request("acme/x", {"a": 1}), "acme/x", {"a": 1}, {"b": 2}, {"b": 2}),
+    (lambda client: client.request("acme/x"), "acme/x", {}, {}, {}),
+    (lambda client: client.list_tools(), "tools/list", {}, {"tools": []}, []),
+    (lambda client: client.list_resources(), "resources/list", {}, {"resources": []}, []),
+    (
+        lambda client: client.list_resource_templates(),
+        "resources/templates/list",
+        {},
+        {"resourceTemplates": []},
+        [],
+    ),
+    (
+        lambda client: client.list_prompts(),
+        "prompts/list",
+        {},
+        {"prompts": [{"name": "p"}]},
+        [t.Prompt(name="p")],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "method", "params"), CALLS)
-def test_a_call(call: Callable[[Caller], Coroutine[Any, Any, Any]], method: str, params: Any) -> None:
-    caller, _ = opened(D)
-    caller.answer = object()
-    assert value(call(caller)) is caller.answer
-    assert caller.asked == [(method, params, {"timeout": 1})]
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("call", "method", "sent", "answer", "gives"), CALLS)
+def test_a_call(
+    version: str, call: Callable[[Caller], Call], method: str, sent: Any, answer: Message, gives: Any
+) -> None:
+    client = opened(version)
+    found, [asked] = told(client, call(client), answer)
+    assert (asked["method"], params(asked), found) == (method, sent, gives)
 
 
-def test_a_ping_without_a_ping() -> None:
-    caller, _ = opened(E)
-    value(caller.ping())
-    assert caller.asked == [("server/discover", None, {})]
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_ping_is_what_the_revision_has_for_it(version: str) -> None:
+    client = opened(version)
+    method, answer = "ping", {}
+    if version == E:
+        method, answer = "server/discover", {"supportedVersions": [E], "capabilities": {}, "ttlMs": 60_000}
+    for _ in range(2):  # also the second time
+        _, [asked] = told(client, client.ping(), answer)
+        assert asked["method"] == method
 
 
-@pytest.mark.parametrize(
-    ("call", "method", "page"),
-    [
-        (Caller.list_tools, "tools/list", t.ListToolsResult(tools=[])),
-        (Caller.list_resources, "resources/list", t.ListResourcesResult(resources=[])),
-        (
-            Caller.list_resource_templates,
-            "resources/templates/list",
-            t.ListResourceTemplatesResult(resource_templates=[]),
-        ),
-        (Caller.list_prompts, "prompts/list", t.ListPromptsResult(prompts=[])),
-    ],
-)
-def test_a_listing(call: Callable[..., Coroutine[Any, Any, Any]], method: str, page: Any) -> None:
-    caller, _ = opened(D)
-    caller.answer = page
-    assert value(call(caller, timeout=None)) == []
-    assert caller.asked == [(method, None, {"timeout": None})]
-
-
-def test_what_a_request_is_told_goes_with_it() -> None:
-    caller, talk = opened(D)
-    assert caller.peer.dialect.version == D
-    assert repr(caller) == f"<Asked of {talk.conn!r}>"
-    heard: list[Any] = []
-    options: CallOptions = {"progress": lambda *args: heard.append(args), "meta": {"com.example/word": "x"}}
-    told = Told(options)
-    id = caller.ask("tools/call", {"name": "t"}, told, options)
-    asked = only(talk.says())
-    assert asked["params"]["_meta"] == {"com.example/word": "x", "progressToken": id}
-    assert (asked["id"], asked["method"]) == (id, "tools/call")
-    caller.ask("ping", None, told, {})
-    assert "params" not in only(talk.says())
+def test_what_a_call_is_told_goes_with_its_request() -> None:
+    client = opened(D)
+    assert client.peer.dialect.version == D
+    assert repr(client) == f"<Played of {client.talk.conn!r}>"
+    options: CallOptions = {"progress": lambda *_: None, "meta": {"com.example/word": "x"}}
+    _, [asked] = told(client, client.call_tool("t", **options), CONTENT)
+    assert asked["params"]["_meta"] == {"com.example/word": "x", "progressToken": asked["id"]}
 
 
 def test_a_request_that_is_not_sent() -> None:
-    caller, talk = opened(D)
-    with pytest.raises(LocalProtocolError):
-        caller.ask("prompts/list", None, Told({}), {})
-    caller.conn.close()
-    for event in talk.events():
-        caller._standing.take(event)
+    client = opened(D, {"tools": {}})
+    with pytest.raises(LocalProtocolError, match="prompts"):
+        value(client, client.list_prompts())
+    with pytest.raises(ValueError, match="timeout is a number of seconds"):
+        value(client, client.list_tools(timeout=-1))
+    client._conn.close()
+    for event in client.talk.events():
+        client._take(event)
     with pytest.raises(ConnectionLost, match="the client was closed"):
-        caller.ask("ping", None, Told({}), {})
-    assert talk.says() == []
+        value(client, client.ping())
+    assert client.talk.says() == []
 
 
-# -- Waiting -----------------------------------------------------------------------------------------------------------------
+def test_who_no_longer_waits_tells_the_server() -> None:
+    client = opened(D)
+    waiter: ByHand[Any] = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
+    client._drop(waiter)  # before anything was asked
+    waiter.begin()
+    asked = only(client.talk.says())
+    client._drop(waiter)
+    cancelled = only(client.talk.says())
+    assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
+    client._drop(waiter)
+    assert client.talk.says() == []
 
 
-def progress(step: float = 0.5) -> ProgressReceived:
-    return ProgressReceived(1, step, 1.0, "half", None)
+# -- Lists -------------------------------------------------------------------------------------------------------------------
+
+NO_CURSOR = error(0, -32602, "what cursor?")
 
 
-def test_a_waiter_is_woken_once() -> None:
-    told = Told({})
-    assert told.seconds == 60
-    done = [told.done]
-    told.end("r", None)
-    done.append(told.done)
-    told.end(None, PeerError(1, "late"))
-    told.progressed(progress())
-    assert told.told == ["wake"]
-    assert done == [False, True]
-    assert told.result() == "r"
+def page(*names: str, cursor: str | None = None, ttl: int | None = None) -> Message:
+    found: Message = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+    found |= {} if cursor is None else {"nextCursor": cursor}
+    return found | ({} if ttl is None else {"ttlMs": ttl, "cacheScope": "private"})
 
 
-def test_a_waiter_raises_what_the_call_ended_with() -> None:
-    told = Told({"timeout": None})
-    assert told.seconds is None
-    told.end(None, PeerError(1, "no"))
-    with pytest.raises(PeerError, match="no"):
-        told.result()
+def names(tools: list[t.Tool]) -> str:
+    return " ".join(tool.name for tool in tools)
 
 
-def test_progress_prolongs_and_is_told() -> None:
-    heard: list[Any] = []
-    told = Told({"progress": lambda *args: heard.append(args)})
-    told.progressed(progress())
-    assert told.told == ["prolong"]
-    assert heard == [(0.5, 1.0, "half")]
-    silent = Told({"progress": None})
-    silent.progressed(progress())
-    assert silent.told == ["prolong"]
+@pytest.mark.requirement("PAGE-1", "PRM-7")
+@pytest.mark.parametrize(
+    ("call", "method", "member", "item"),
+    [
+        (Caller.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
+        (Caller.list_prompts, "prompts/list", "prompts", {"name": "a"}),
+        (Caller.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
+        (
+            Caller.list_resource_templates,
+            "resources/templates/list",
+            "resourceTemplates",
+            {"uriTemplate": "a:{b}", "name": "a"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("version", [A, E])
+def test_all_pages_of_each_list(
+    version: str, call: Callable[..., Call], method: str, member: str, item: Message
+) -> None:
+    client = opened(version)
+    pages = [{member: [item], "nextCursor": "x y"}, {member: [], "nextCursor": ""}, {member: [item]}]
+    found, asked = told(client, call(client), *pages)
+    assert [each.name for each in found] == ["a", "a"]
+    assert [request["method"] for request in asked] == [method] * 3
+    assert [params(request) for request in asked] == [{}, {"cursor": "x y"}, {"cursor": ""}]
 
 
-def test_a_callback_that_fails_ends_its_call() -> None:
-    def fail(*_: object) -> None:
-        raise SystemExit
+@pytest.mark.requirement("CACHE-9")
+@pytest.mark.parametrize("version", [D, E])
+def test_a_cursor_that_is_refused_is_a_reason_to_begin_once_more(version: str) -> None:
+    client = opened(version)
+    answers = [page("a", cursor="1"), page("b", cursor="2"), NO_CURSOR, page("c", cursor="3"), page("d")]
+    found, asked = told(client, client.list_tools(), *answers)
+    assert names(found) == "c d"
+    assert [params(request).get("cursor") for request in asked] == [None, "1", "2", None, "3"]
+    with pytest.raises(PeerError, match="what cursor"):
+        value(client, client.list_tools(), page("a", cursor="1"), NO_CURSOR, page("a", cursor="1"), NO_CURSOR)
 
-    told = Told({"progress": fail})
-    told.progressed(progress())
-    assert told.told == ["prolong", "wake"]
-    with pytest.raises(SystemExit):
-        told.result()
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [NO_CURSOR],  # of the first page, which had none
+        [page("a", cursor="1"), error(0, -32603, "broken")],
+        [page("a", cursor="1"), page("b", cursor="1")],
+        [page("a", cursor="1"), {"tools": 5}],
+    ],
+)
+def test_a_list_that_fails_otherwise_fails(answers: list[Message]) -> None:
+    client = opened(D)
+    with pytest.raises((PeerError, RemoteProtocolError)):
+        value(client, client.list_tools(), *answers)
+    assert client.talk.says() == []
+
+
+# -- What is kept ------------------------------------------------------------------------------------------------------------
+
+LONG = 60_000  # milliseconds
+
+
+@pytest.mark.requirement("CACHE-5", "CACHE-6")
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (Caller.list_tools, page("a", ttl=LONG)),
+        (Caller.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
+        (Caller.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
+        (Caller.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
+        (
+            lambda client: client.read_resource("a:b"),
+            {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG},
+        ),
+    ],
+)
+def test_what_is_fresh_is_not_asked_again(call: Callable[[Played], Call], answer: Message) -> None:
+    client = opened(E)
+    first = value(client, call(client), answer)
+    client.now += LONG / 1000 - 0.001
+    assert value(client, call(client)) == first
+    client.now += 0.001
+    assert client.talk.says() == []  # time alone asks nothing
+    assert value(client, call(client), answer) == first
+
+
+def test_what_is_handed_out_is_the_callers_own() -> None:
+    client = opened(E)
+    first = value(client, client.list_tools(), page("a", ttl=LONG))
+    first[0].input_schema.clear()
+    first.clear()
+    second = value(client, client.list_tools())
+    assert second[0].input_schema == {"type": "object"}
+
+
+def test_pages_are_kept_each_for_its_own_time() -> None:
+    client = opened(E)
+    value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
+    client.now += 1
+    found, asked = told(client, client.list_tools(), page("c", ttl=LONG))
+    assert [params(request) for request in asked] == [{"cursor": "1"}]
+    assert names(found) == "a c"
+    assert names(value(client, client.list_tools())) == "a c"
+
+
+@pytest.mark.requirement("CACHE-9")
+@pytest.mark.parametrize("wrong", [NO_CURSOR, error(0, -32603, "broken"), page("x", cursor="1")])
+def test_pages_that_lead_nowhere_are_dropped(wrong: Message) -> None:
+    client = opened(E)
+    value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
+    client.now += 1
+    if wrong is NO_CURSOR:
+        found, asked = told(client, client.list_tools(), wrong, page("c", ttl=LONG))
+        assert [params(request) for request in asked] == [{"cursor": "1"}, {}]
+        assert names(found) == "c"
+    else:
+        with pytest.raises((PeerError, RemoteProtocolError)):
+            value(client, client.list_tools(), wrong)
+        found, asked = told(client, client.list_tools(), page("c", ttl=LONG))
+        assert [params(request) for request in asked] == [{}]
+    assert names(value(client, client.list_tools())) == "c"
+
+
+@pytest.mark.requirement("CACHE-10")
+@pytest.mark.parametrize("when", ["afterwards", "before the answer", "between two pages"])
+def test_a_change_is_asked_for(when: str) -> None:
+    client = opened(E)
+    changed = notification("notifications/tools/list_changed")
+    call = client.list_tools()
+    call.send(None)
+    asked = only(client.talk.says())
+    if when == "before the answer":
+        client.hears(changed)
+    if when == "between two pages":
+        client.hears(result(asked["id"], page("o", cursor="1", ttl=LONG)))
+        asked = only(client.talk.says())
+        client.hears(changed)
+    client.hears(result(asked["id"], page("a", ttl=LONG)))
+    value(client, call)
+    if when == "afterwards":
+        client.hears(changed)
+    assert names(value(client, client.list_tools(), page("b", ttl=LONG))) == "b"
+    client.hears(notification("notifications/prompts/list_changed"))
+    assert names(value(client, client.list_tools())) == "b"
+
+
+def test_what_is_read_is_asked_again_when_it_was_updated() -> None:
+    client = opened(E)
+    answer = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG}
+    value(client, client.read_resource("a:b"), answer)
+    value(client, client.read_resource("a:b"))
+    client.hears(notification("notifications/resources/updated", {"uri": "a:b/c"}))
+    value(client, client.read_resource("a:b"), answer)
+
+
+@pytest.mark.requirement("CACHE-3", "CACHE-7")
+def test_what_is_asked_although_something_is_fresh() -> None:
+    client, other = opened(E), opened(E)
+    fresh = page("a", ttl=LONG)
+    value(client, client.list_tools(), fresh)
+    value(
+        client, client.list_tools(meta={"com.example/who": 1}), fresh
+    )  # nobody knows what it means to the server
+    value(client, client.request("tools/list"), fresh)
+    value(other, other.list_tools(), fresh)  # a client of its own, perhaps of another user
+    value(client, client.list_tools())
+
+
+def test_what_was_said_with_a_meta_is_not_kept() -> None:
+    client = opened(E)
+    value(client, client.list_tools(meta={"com.example/who": 1}), page("a", ttl=LONG))
+    assert names(value(client, client.list_tools(), page("b"))) == "b"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_a_cache_everything_is_asked(version: str) -> None:
+    # In the revisions that do not have them, what looks like a hint is none.
+    client = opened(version, cache=version in STATEFUL)
+    for _ in range(2):
+        value(client, client.list_tools(), page("a", ttl=LONG))
+    client.hears(notification("notifications/tools/list_changed"))
+    with pytest.raises(PeerError):
+        value(client, client.list_tools(), error(0))
+
+
+# -- What tools give ---------------------------------------------------------------------------------------------------------
+
+WEATHER: Message = {
+    "name": "w",
+    "inputSchema": {"type": "object"},
+    "outputSchema": {"type": "object", "required": ["c"]},
+}
+FITS: Message = {"content": [], "structuredContent": {"c": 21}}
+DOES_NOT: Message = {"content": [], "structuredContent": {"f": 70}}
+
+
+@pytest.mark.requirement("TOOL-11")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_listed_tool_gives_is_checked(version: str) -> None:
+    client = opened(version)
+    assert value(client, client.call_tool("w"), DOES_NOT).structured_content == {
+        "f": 70
+    }  # nothing was said yet
+    value(client, client.list_tools(), {"tools": [WEATHER]})
+    assert value(client, client.call_tool("w"), FITS).structured_content == {"c": 21}
+    assert value(client, client.call_tool("x"), DOES_NOT).structured_content == {"f": 70}
+    assert value(client, client.call_tool("w"), {"content": [], "isError": True}).is_error
+    if version in (A, B):  # which have no output schemas
+        value(client, client.call_tool("w"), DOES_NOT)
+        return
+    fault = "the result of tool 'w' does not fit its outputSchema: 'c' is a required property"
+    with pytest.raises(RemoteProtocolError, match=fault):
+        value(client, client.call_tool("w"), DOES_NOT)
+    with pytest.raises(RemoteProtocolError, match="has an outputSchema and no structuredContent"):
+        value(client, client.call_tool("w"), CONTENT)
+    value(client, client.request("tools/call", {"name": "w"}), DOES_NOT)  # as it came
+    client.hears(notification("notifications/tools/list_changed"))
+    value(client, client.call_tool("w"), DOES_NOT)
+
+
+def test_what_tools_give_is_known_from_a_list_that_was_kept_too() -> None:
+    client = opened(E)
+    value(client, client.list_tools(), {"tools": [WEATHER], "ttlMs": LONG})
+    value(client, client.list_tools())
+    with pytest.raises(RemoteProtocolError):
+        value(client, client.call_tool("w"), DOES_NOT)
+
+
+# -- Completion --------------------------------------------------------------------------------------------------------------
+
+PROMPT, TEMPLATE = {"type": "ref/prompt", "name": "p"}, {"type": "ref/resource", "uri": "a://{b}"}
+
+
+@pytest.mark.requirement("COMP-2")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("ref", "sent"),
+    [
+        ("p", PROMPT),
+        ("a://{b}", TEMPLATE),
+        ("a:{b}", TEMPLATE | {"uri": "a:{b}"}),
+        ("a://b", TEMPLATE | {"uri": "a://b"}),
+        ("a:b", PROMPT | {"name": "a:b"}),
+        ("", PROMPT | {"name": ""}),
+        (t.PromptReference("a://{b}"), PROMPT | {"name": "a://{b}"}),
+        (t.ResourceTemplateReference("p"), TEMPLATE | {"uri": "p"}),
+        (t.PromptReference("p", title="P"), PROMPT | {"title": "P"}),
+    ],
+)
+def test_completion(version: str, ref: Any, sent: Message) -> None:
+    client = opened(version)
+    call = client.complete(ref, "city", "Os", arguments={"country": "NO"}, timeout=5)
+    answer = {"completion": {"values": ["Oslo"], "total": 7, "hasMore": True}}
+    found, [asked] = told(client, call, answer)
+    assert found == t.Completion(["Oslo"], total=7, has_more=True)
+    if version in (A, B):
+        sent = {key: told for key, told in sent.items() if key != "title"}
+    expected: Message = {"ref": sent, "argument": {"name": "city", "value": "Os"}}
+    if version not in (A, B):
+        expected["context"] = {"arguments": {"country": "NO"}}
+    assert (asked["method"], params(asked)) == ("completion/complete", expected)
+
+
+def test_completion_without_settled_arguments() -> None:
+    client = opened(E)
+    nothing: dict[str, str] = {}
+    for arguments in (None, nothing):
+        call = client.complete("p", "a", "", arguments=arguments)
+        _, [asked] = told(client, call, {"completion": {"values": []}})
+        assert "context" not in asked["params"]
+
+
+@pytest.mark.parametrize(("version", "asks"), [(A, True), (B, False), (E, False)])
+def test_completion_by_a_server_that_did_not_declare_it(version: str, asks: bool) -> None:
+    client = opened(version, {"prompts": {}})
+    call = client.complete("p", "a", "")
+    if asks:  # there was no such capability then
+        assert value(client, call, {"completion": {"values": []}}).values == []
+    else:
+        with pytest.raises(LocalProtocolError, match="completions"):
+            value(client, call)
+
+
+# -- Log messages ------------------------------------------------------------------------------------------------------------
+
+
+def message(level: str = "info", **more: Any) -> Message:
+    return notification("notifications/message", {"level": level, "data": {"a": 1}} | more)
+
+
+@pytest.mark.requirement("LOG-2")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_log_messages_are_heard(version: str) -> None:
+    heard: list[t.LoggingMessageParams] = []
+    client = opened(version, on_log=heard.append)
+    client.hears(message("emergency", logger="l"), message("no level"), notification("notifications/nobody"))
+    assert heard == [t.LoggingMessageParams(level="emergency", data={"a": 1}, logger="l")]
+    silent = opened(version)
+    silent.hears(message())
+    assert silent.reports == []
+
+
+def test_log_messages_are_heard_before_the_conversation_is_open() -> None:
+    heard: list[t.LoggingMessageParams] = []
+    client = Played(D, on_log=heard.append)
+    client._open()
+    client.hears(message("debug"))
+    assert [params.level for params in heard] == ["debug"]
+
+
+def test_what_on_log_raises_is_reported_and_ends_nothing() -> None:
+    raised = KeyError("mine")
+
+    def fail(params: t.LoggingMessageParams) -> None:
+        raise raised
+
+    client = opened(D, on_log=fail)
+    call = client.call_tool("t")
+    call.send(None)
+    asked = only(client.talk.says())
+    client.hears(message(), message(), result(asked["id"], CONTENT))
+    assert client.reports == [("on_log failed", raised)] * 2
+    assert value(client, call).text == "x"
+
+
+def test_what_ends_a_program_is_no_failure_of_on_log() -> None:
+    def fail(params: t.LoggingMessageParams) -> None:
+        raise KeyboardInterrupt
+
+    client = opened(D, on_log=fail)
+    with pytest.raises(KeyboardInterrupt):
+        client.hears(message())
+
+
+def levels_said(client: Played) -> list[Message]:
+    """Those that went out as requests of their own."""
+    return [said for said in client.talk.says() if said["method"] == "logging/setLevel"]
+
+
+@pytest.mark.requirement("LOG-3")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({}, None),
+        ({"log_level": None}, None),
+        ({"log_level": "warning"}, "warning"),
+        ({"on_log": print}, "info"),
+        ({"on_log": print, "log_level": None}, "info"),
+        ({"on_log": print, "log_level": "debug"}, "debug"),
+    ],
+)
+def test_the_level_is_said_as_the_revision_says_it(version: str, options: Any, level: str | None) -> None:
+    client = Played(version, **options)
+    client.open(OFFERS)
+    said = levels_said(client)
+    call = client.call_tool("t")
+    call.send(None)
+    meta = only(client.talk.says())["params"].get("_meta", {})
+    if version in STATEFUL:
+        assert [each["params"] for each in said] == ([{"level": level}] if level else [])
+        assert LEVEL not in meta
+    else:
+        assert said == []
+        assert meta.get(LEVEL) == level
+    call.close()
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_server_without_log_messages_is_not_told_a_level(version: str) -> None:
+    client = Played(version, on_log=print, log_level="debug")
+    client.open({"tools": {}})
+    assert levels_said(client) == []
+    _, [asked] = told(client, client.call_tool("t"), CONTENT)
+    assert LEVEL not in asked["params"].get("_meta", {})
+    with pytest.raises(LocalProtocolError, match="capability logging"):
+        value(client, client.set_log_level("debug"))
+
+
+@pytest.mark.requirement("LOG-3")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_the_level_is_changed_by_a_request(version: str) -> None:
+    client = opened(version, log_level="info")
+    found, [asked] = told(client, client.set_log_level("error", timeout=3), {})
+    assert found is None
+    assert (asked["method"], params(asked)) == ("logging/setLevel", {"level": "error"})
+    with pytest.raises(PeerError):
+        value(client, client.set_log_level("debug"), error(0))
+
+
+def test_the_level_is_changed_without_a_request() -> None:
+    client = opened(E, log_level="info")
+    assert told(client, client.set_log_level("error")) == (None, [])
+    _, [asked] = told(client, client.call_tool("t"), CONTENT)
+    assert asked["params"]["_meta"][LEVEL] == "error"
+    _, [asked] = told(client, client.list_tools(meta={LEVEL: "debug", "com.example/x": 1}), page())
+    assert asked["params"]["_meta"][LEVEL] == "debug"  # of this request alone
+    assert asked["params"]["_meta"]["com.example/x"] == 1
+    _, [asked] = told(client, client.ping(), {"supportedVersions": [E], "capabilities": {}})
+    assert asked["params"]["_meta"][LEVEL] == "error"
+
+
+@pytest.mark.parametrize("level", ["loud", "INFO", "", 3, ["info"]])
+def test_a_level_that_there_is_not(level: Any) -> None:
+    if level:
+        with pytest.raises(ValueError, match="there is no log level"):
+            Played(D, log_level=level)
+    client = opened(D)
+    with pytest.raises(ValueError, match="there are debug, info"):
+        value(client, client.set_log_level(level))
+    assert client.talk.says() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "reported"), [({}, None), (error(0), PeerError), ([], RemoteProtocolError), (None, None)]
+)
+def test_what_became_of_the_level_is_told_if_it_went_wrong(answer: Any, reported: Any) -> None:
+    client = Played(D, log_level="debug")
+    client.open(OFFERS)
+    [said] = levels_said(client)
+    if answer is None:
+        client._conn.close()
+        client.hears()
+    elif "error" in answer:
+        client.hears(error(said["id"]))
+    else:
+        client.hears(result(said["id"], answer))
+    assert [(problem, type(exc)) for problem, exc in client.reports] == (
+        [("the server did not take the log level", reported)] if reported else []
+    )
 
 
 # -- Who we are --------------------------------------------------------------------------------------------------------------
 
 
 def test_what_a_client_says_about_itself() -> None:
-    config = client_config()
+    config = client_config({})
     assert config.versions == list(ALL)
     assert (config.info.name, config.info.version) == ("mcp-trio", __version__)
     assert config.capabilities == t.ClientCapabilities()
+    assert (config.probe_timeout, config.initialize_timeout, config.keep_alive) == (5.0, None, None)
     info = t.Implementation(name="mine", version="7")
-    config = client_config([D], info=info, extensions={"com.example/x": {"a": 1}})
+    options: CallerOptions = {"versions": [D], "info": info, "extensions": {"com.example/x": {"a": 1}}}
+    config = client_config({**options, "probe_timeout": 1.5, "initialize_timeout": 7.0, "keep_alive": 9.0})
     assert config.versions == [D]
     assert config.info is info
     assert config.capabilities.extensions == config.capabilities.experimental == {"com.example/x": {"a": 1}}
-    with pytest.raises(ValueError, match="1999"):
-        client_config(["1999-01-01"])
+    assert (config.probe_timeout, config.initialize_timeout, config.keep_alive) == (1.5, 7.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"versions": ["1999-01-01"]}, {"extensions": {"x": {}}}, {"keep_alive": 0}, {"log_level": "loud"}],
+)
+def test_options_that_are_none(options: Any) -> None:
+    with pytest.raises(ValueError, match=r"1999|'x' is no|keep_alive is|no log level"):
+        client_config(options)
+
+
+def test_a_verdict_saves_the_probe() -> None:
+    first = opened(E, {"tools": {}, "logging": {}})
+    second = Played(E, verdict=first.peer, log_level="debug")
+    second._open()
+    for event in second.talk.events():
+        second._take(event)
+    assert second.talk.says() == []
+    _, [asked] = told(second, second.call_tool("t"), CONTENT)
+    assert asked["params"]["_meta"][LEVEL] == "debug"
+
+
+def test_after_a_failed_opening_it_tells_whether_to_try_again() -> None:
+    options: CallerOptions = {"versions": [E, D, C]}
+    client = Played(D, **options)
+    client._open()
+    client._conn.receive_data(b"", 0.0)
+    for event in client.talk.events():
+        client._take(event)
+    assert client.versions_without_probe == [D, C]
+
+
+def test_every_notification_that_it_knows_is_one_of_the_protocol() -> None:
+    known = {row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()}
+    assert {*_STALE, "notifications/message"} <= known

@@ -1,27 +1,33 @@
-"""`deliver` and `Listing`: what a client does with answers."""
+"""`deliver`, `Listing` and `Waiter`: what a client's calls are made of. Time here is a number that the test sets."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mcp_core import (
+    CallTimeout,
     ConnectionClosed,
     ConnectionLost,
     ErrorReceived,
     Event,
     InputRequested,
-    Listing,
+    LocalProtocolError,
     MessageRejected,
     PeerError,
     Pending,
     ProgressReceived,
     RemoteProtocolError,
     ResultReceived,
+    Waiter,
     deliver,
 )
+from mcp_core._calls import Listing
 from mcp_core.types import ListToolsResult, Tool
+
+if TYPE_CHECKING:
+    from mcp_core import CallOptions, Steps
 
 
 class Waiting(Pending):
@@ -123,3 +129,236 @@ def test_a_listing_has_a_longest() -> None:
         listing.take(page(cursor=str(number)))
     with pytest.raises(RemoteProtocolError, match="tools/list"):
         listing.take(page(cursor="one more"))
+
+
+# -- One call ----------------------------------------------------------------------------------------------------------------
+
+
+class Told(Waiter[Any]):
+    """Counts what it is told, and keeps what it sends. `now` is the time."""
+
+    def __init__(self, steps: Steps[Any], options: CallOptions | None = None) -> None:
+        self.now = 1000.0
+        self.told: list[str] = []
+        self.sent: list[tuple[str, Any]] = []
+        self.refuses: BaseException | None = None
+        super().__init__(self._put, lambda: self.now, steps, options or {})
+
+    def _put(self, method: str, params: Any, waiter: Waiter[Any], options: CallOptions) -> int:
+        assert waiter is self
+        if self.refuses is not None:
+            raise self.refuses
+        self.sent.append((method, params))
+        return len(self.sent)
+
+    def wake(self) -> None:
+        self.told.append("wake")
+
+    def rearm(self) -> None:
+        self.told.append("rearm")
+
+    def is_done(self) -> bool:
+        return self.done
+
+
+def one() -> Steps[str]:
+    answer = yield "one", {"a": 1}
+    return f"the answer is {answer}"
+
+
+def two() -> Steps[list[Any]]:
+    first = yield "one", None
+    try:
+        second = yield "two", {"after": first}
+    except PeerError as exc:
+        second = exc.code
+    return [first, second]
+
+
+def none() -> Steps[str]:
+    yield from ()
+    return "known"
+
+
+def begun(steps: Steps[Any], options: CallOptions | None = None) -> Told:
+    told = Told(steps, options)
+    told.begin()
+    return told
+
+
+def progress(step: float = 0.5) -> ProgressReceived:
+    return ProgressReceived(1, step, 1.0, "half", None)
+
+
+def test_a_call_of_one_request_wakes_once() -> None:
+    told = Told(one())
+    assert (told.id, told.is_done(), told.deadline) == (None, False, None)
+    told.begin()
+    assert (told.id, told.is_done(), told.told) == (1, False, [])
+    told.end(42, None)
+    assert told.is_done()
+    told.end(None, PeerError(1, "late"))
+    told.progressed(progress())
+    assert told.sent == [("one", {"a": 1})]
+    assert told.told == ["wake"]
+    assert told.result() == "the answer is 42"
+
+
+def test_a_call_goes_on_by_itself_and_wakes_at_the_end() -> None:
+    told = begun(two())
+    told.end("x", None)
+    assert (told.id, told.told) == (2, ["rearm"])
+    told.end("y", None)
+    assert told.sent == [("one", None), ("two", {"after": "x"})]
+    assert told.told == ["rearm", "wake"]
+    assert told.result() == ["x", "y"]
+
+
+def test_an_error_is_for_the_call_to_take_or_to_end_with() -> None:
+    told = begun(two())
+    told.end("x", None)
+    told.end(None, PeerError(7, "no"))
+    assert told.result() == ["x", 7]
+    told = begun(two())
+    told.end(None, PeerError(7, "no"))
+    assert told.told == ["wake"]
+    with pytest.raises(PeerError, match="no"):
+        told.result()
+
+
+def test_a_call_that_needs_no_request() -> None:
+    told = begun(none())
+    assert (told.is_done(), told.sent, told.told, told.id) == (True, [], ["wake"], None)
+    assert told.result() == "known"
+
+
+@pytest.mark.parametrize("at", ["the first request", "the second"])
+def test_a_request_that_may_not_be_sent_ends_the_call(at: str) -> None:
+    told = Told(two())
+    refused = LocalProtocolError("not now")
+    if at == "the second":
+        told.begin()
+        told.refuses = refused
+        told.end("x", None)
+    else:
+        told.refuses = refused
+        told.begin()
+    assert told.is_done()
+    assert "rearm" not in told.told
+    with pytest.raises(LocalProtocolError, match="not now"):
+        told.result()
+
+
+def test_a_call_that_fails_by_itself() -> None:
+    def fails() -> Steps[None]:
+        yield "one", None
+        raise ZeroDivisionError
+
+    told = begun(fails())
+    told.end("x", None)
+    with pytest.raises(ZeroDivisionError):
+        told.result()
+
+
+def test_progress_is_told() -> None:
+    heard: list[Any] = []
+    told = begun(one(), {"progress": lambda *args: heard.append(args)})
+    told.progressed(progress())
+    assert told.told == ["rearm"]
+    assert heard == [(0.5, 1.0, "half")]
+    silent = begun(one(), {"progress": None})
+    silent.progressed(progress())
+    assert silent.told == ["rearm"]
+
+
+@pytest.mark.parametrize("raised", [SystemExit(), PeerError(-32602, "mine")])
+def test_a_callback_that_fails_ends_its_call(raised: BaseException) -> None:
+    def fail(*_: object) -> None:
+        raise raised
+
+    told = begun(two(), {"progress": fail})
+    told.end("x", None)
+    told.progressed(progress())
+    assert told.told == ["rearm", "rearm", "wake"]
+    with pytest.raises(type(raised)) as caught:
+        told.result()
+    assert caught.value is raised  # the call was not asked whether it can do without
+
+
+# -- How long it may take ----------------------------------------------------------------------------------------------------
+
+Happening = tuple[float, str]  # seconds after the beginning, and what happens then
+SILENT, SILENT_AFTER = (
+    "no answer to {} within {} s (timeout)",
+    "no answer to {} within {} s after its last sign of progress (timeout)",
+)
+IN_ALL = "{} was not over after {} s in all (max_timeout)"
+
+# Options, what happens, when the call is given up, and with which words.
+DEADLINES: list[tuple[CallOptions, list[Happening], float | None, str]] = [
+    ({}, [], 60, SILENT.format("one", 60)),
+    ({}, [(50, "progressed")], 110, SILENT_AFTER.format("one", 60)),
+    ({}, [(50, "progressed"), (100, "progressed"), (230, "progressed")], 290, SILENT_AFTER.format("one", 60)),
+    ({}, [(55.0 * n, "progressed") for n in range(6)], 300, IN_ALL.format("one", 300)),
+    ({}, [(50, "answered")], 110, SILENT.format("two", 60)),
+    ({}, [(50, "progressed"), (55, "answered")], 115, SILENT.format("two", 60)),
+    ({}, [(55, "progressed"), (59, "answered"), (250, "progressed")], 300, IN_ALL.format("two", 300)),
+    ({"timeout": 2.5}, [], 2.5, SILENT.format("one", 2.5)),
+    ({"timeout": 0}, [], 0, SILENT.format("one", 0)),
+    ({"timeout": 400}, [], 400, SILENT.format("one", 400)),
+    ({"timeout": 400}, [(100, "progressed")], 400, IN_ALL.format("one", 400)),
+    ({"timeout": 400, "max_timeout": None}, [(100, "progressed")], 500, SILENT_AFTER.format("one", 400)),
+    ({"timeout": 10, "max_timeout": 5}, [], 5, IN_ALL.format("one", 5)),
+    ({"timeout": 10, "max_timeout": 12}, [(1, "progressed")], 11, SILENT_AFTER.format("one", 10)),
+    ({"timeout": 10, "max_timeout": 12}, [(3, "progressed")], 12, IN_ALL.format("one", 12)),
+    ({"timeout": None}, [], None, ""),
+    ({"timeout": None}, [(9999, "progressed")], None, ""),
+    ({"timeout": None, "max_timeout": 5}, [(4, "progressed")], 5, IN_ALL.format("one", 5)),
+    ({"timeout": float("inf")}, [], None, ""),
+    # While our own side is asked, the server's silence is none.
+    ({}, [(5, "suspend")], 300, IN_ALL.format("one", 300)),
+    ({}, [(5, "suspend"), (200, "resume")], 260, SILENT.format("one", 60)),
+    ({}, [(5, "suspend"), (6, "suspend"), (90, "resume")], 300, IN_ALL.format("one", 300)),
+    ({}, [(5, "suspend"), (6, "suspend"), (90, "resume"), (95, "resume")], 155, SILENT.format("one", 60)),
+    ({}, [(5, "suspend"), (6, "progressed")], 300, IN_ALL.format("one", 300)),
+    ({"max_timeout": None}, [(5, "suspend")], None, ""),
+]
+
+
+@pytest.mark.requirement("LIFE-22", "LIFE-23")
+@pytest.mark.parametrize(("options", "happenings", "deadline", "words"), DEADLINES)
+def test_when_a_call_is_given_up(
+    options: CallOptions, happenings: list[Happening], deadline: float | None, words: str
+) -> None:
+    told = begun(two(), options)
+    start = told.now
+    for seconds, happening in happenings:
+        told.now = start + seconds
+        if happening == "progressed":
+            told.progressed(progress())
+        elif happening == "answered":
+            told.end("x", None)
+        else:
+            getattr(told, happening)()
+    assert told.deadline == (None if deadline is None else start + deadline)
+    assert told.told == ["rearm"] * len(happenings)
+    if words:
+        with pytest.raises(CallTimeout) as caught:
+            told.result()
+        assert str(caught.value) == words
+
+
+def test_a_call_that_is_over_has_no_time_to_run_out() -> None:
+    told = begun(one())
+    told.end("x", None)
+    told.suspend()
+    told.resume()
+    assert told.told == ["wake"]
+
+
+@pytest.mark.parametrize("option", ["timeout", "max_timeout"])
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_a_limit_that_is_none(option: Any, seconds: float) -> None:
+    options: Any = {option: seconds}
+    with pytest.raises(ValueError, match=f"{option} is a number of seconds"):
+        Told(one(), options)

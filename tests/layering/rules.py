@@ -47,8 +47,8 @@ MAY_IMPORT: Final = {
 # Too slow to import, or themselves impure: each belongs to one file, which imports it on first use.
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
-    "jsonschema": "mcp_core/registry/_schema.py",
-    "referencing": "mcp_core/registry/_schema.py",
+    "jsonschema": "mcp_core/_schema.py",
+    "referencing": "mcp_core/_schema.py",
     "typing_extensions": "mcp_core/registry/_context.py",  # type checkers know it without its being installed
 }
 

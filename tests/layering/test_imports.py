@@ -37,10 +37,10 @@ REFUSED = [
     ("imports_are_allowed", "mcp_core/_x.py", "from mcp_trio import Client", "imports mcp_trio.Client"),
     ("imports_are_allowed", "mcp_core/http/_x.py", "import h11", "imports h11"),
     ("imports_are_allowed", "mcp_core/registry/_x.py", "def f(): import jsonschema", "imports jsonschema"),
-    ("imports_are_allowed", "mcp_core/registry/_schema.py", "import jsonschema", "instead of on first use"),
+    ("imports_are_allowed", "mcp_core/_schema.py", "import jsonschema", "instead of on first use"),
     (
         "imports_are_allowed",
-        "mcp_core/registry/_schema.py",
+        "mcp_core/_schema.py",
         "class A:\n    import referencing",
         "on first use",
     ),
@@ -153,12 +153,12 @@ PASSED = [
     ("imports_are_allowed", "mcp_core/_x.py", "from . import types as t\nfrom .registry import Server"),
     (
         "imports_are_allowed",
-        "mcp_core/registry/_schema.py",
+        "mcp_core/_schema.py",
         "def f():\n    from jsonschema.exceptions import E",
     ),
     (
         "imports_are_allowed",
-        "mcp_core/registry/_schema.py",
+        "mcp_core/_schema.py",
         "if TYPE_CHECKING:\n    from referencing import X",
     ),
     (
@@ -195,7 +195,7 @@ PASSED = [
         "schema == 'draft 2020-12'\nx.http_version == b'1'",
     ),
     ("msgspec_errors_are_caught_in_one_place", "mcp_core/_jsonrpc.py", "from msgspec import DecodeError"),
-    ("msgspec_errors_are_caught_in_one_place", "mcp_core/registry/_schema.py", "jsonschema.ValidationError"),
+    ("msgspec_errors_are_caught_in_one_place", "mcp_core/_schema.py", "jsonschema.ValidationError"),
     ("msgspec_errors_are_caught_in_one_place", "mcp_core/_x.py", "from msgspec import Raw\nmsgspec.UNSET"),
     ("writers_are_few", "mcp_trio/_link.py", "await stream.send_all(b'')"),
     ("writers_are_few", "mcp_trio/_h11_server.py", "await stream.send_all(b'')"),

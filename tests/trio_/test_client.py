@@ -21,7 +21,7 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
 from mcp_trio import Client, connect, connect_stream, memory_pair
-from tests.core.helpers import A, D, E, error, notification, request, result
+from tests.core.helpers import VERSIONS, A, D, E, error, notification, request, result
 from tests.trio_.wire import ERAS, Wire
 
 if TYPE_CHECKING:
@@ -36,34 +36,36 @@ INFO = {"name": "played", "version": "1"}
 TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 
 
-async def open_as_server(wire: Wire) -> None:
+async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
     """Play the server's part of the opening."""
     asked = await wire.hear()
     if wire.version == E:
         assert asked["method"] == "server/discover"
-        found = {"supportedVersions": [E], "capabilities": OFFERS, "ttlMs": 0, "cacheScope": "private"}
+        found = {"supportedVersions": [E], "capabilities": offers, "ttlMs": 0, "cacheScope": "private"}
         await wire.tell(result(asked["id"], found))
     else:
         assert asked["method"] == "initialize"
-        opened = {"protocolVersion": wire.version, "capabilities": OFFERS, "serverInfo": INFO}
+        opened = {"protocolVersion": wire.version, "capabilities": offers, "serverInfo": INFO}
         await wire.tell(result(asked["id"], opened))
         assert (await wire.hear())["method"] == "notifications/initialized"
 
 
 @asynccontextmanager
-async def talking(version: str = D) -> AsyncIterator[tuple[Client, Wire]]:
-    """A client, and the wire to the server that the test plays."""
+async def talking(
+    version: str = D, offers: Message = OFFERS, **options: Any
+) -> AsyncIterator[tuple[Client, Wire]]:
+    """A client with these options, and the wire to the server that the test plays."""
     ours, theirs = memory_pair()
     wire = Wire(theirs, version)
     opened = trio.Event()
 
     async def open_it() -> None:
-        await open_as_server(wire)
+        await open_as_server(wire, offers)
         opened.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(open_it)
-        async with connect_stream(ours, versions=[version]) as client:
+        async with connect_stream(ours, versions=[version], **options) as client:
             await opened.wait()
             yield client, wire
 
@@ -393,7 +395,7 @@ async def test_no_answer_within_the_time(
     async with talking() as (client, wire):
         start = trio.current_time()
         call = client.call_tool("t") if timeout == 60.0 else client.call_tool("t", timeout=timeout)
-        with pytest.raises(CallTimeout, match=rf"no answer to tools/call within {timeout} s") as caught:
+        with pytest.raises(CallTimeout, match=rf"no answer to tools/call within {timeout:g} s") as caught:
             await call
         assert trio.current_time() - start == pytest.approx(seconds)
         assert isinstance(caught.value, TimeoutError)
@@ -412,6 +414,52 @@ async def test_without_a_limit_a_call_waits(autojump_clock: MockClock, nursery: 
         await wire.tell(result(asked["id"], {"content": []}))
         await caller.ended.wait()
         assert caller.result == t.CallToolResult(content=[])
+
+
+@pytest.mark.requirement("LIFE-23")
+@pytest.mark.parametrize(
+    ("options", "step", "seconds"),
+    [
+        ({}, 50.0, 300),
+        ({"max_timeout": 20}, 9.0, 20),
+        ({"timeout": 10, "max_timeout": None}, 9.0, 397 * 9 + 10),
+    ],
+)
+async def test_progress_without_an_end(
+    options: Any, step: float, seconds: float, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with talking() as (client, wire):
+        start = trio.current_time()
+        caller = Caller(nursery, lambda: client.call_tool("t", progress=lambda *_: None, **options))
+        asked = await wire.hear()
+        for number in range(397):
+            await trio.sleep(step)
+            if caller.ended.is_set():
+                break
+            await wire.tell(told_progress(asked["id"], number))
+        await caller.ended.wait()
+        assert isinstance(caller.error, CallTimeout)
+        assert ("max_timeout" in str(caller.error)) is (options.get("max_timeout", 300) is not None)
+        assert (await wire.hear())["method"] == "notifications/cancelled"
+        told = trio.current_time() - start
+        assert seconds <= told < seconds + step  # it is looked at once in a step
+
+
+@pytest.mark.requirement("LIFE-23")
+async def test_pages_without_an_end_of_patience(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        start = trio.current_time()
+        caller = Caller(nursery, lambda: client.list_tools(timeout=10, max_timeout=35))
+        for number in range(3):  # each page comes in time, and restarts it
+            asked = await wire.hear()
+            await trio.sleep(9)
+            await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": str(number)}))
+        asked = await wire.hear()
+        await caller.ended.wait()
+        assert str(caller.error) == "tools/list was not over after 35 s in all (max_timeout)"
+        assert trio.current_time() - start == pytest.approx(35)
+        told = await wire.hear()
+        assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
 
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan")])
@@ -521,6 +569,71 @@ async def test_a_callback_that_fails_fails_its_own_call_and_cancels_it(
         await wire.tell(result(also_asked["id"], {"content": []}))
         await other.ended.wait()
         assert other.error is None
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------------------
+
+FRESH: Message = {"tools": [TOOL], "ttlMs": 60_000, "cacheScope": "private", "resultType": "complete"}
+
+
+@pytest.mark.requirement("CACHE-5", "CACHE-6")
+async def test_what_is_fresh_is_not_asked_again(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    async with talking(E) as (client, wire):
+        for _ in range(2):
+            caller = Caller(nursery, client.list_tools)
+            await wire.tell(result((await wire.hear())["id"], FRESH))
+            await caller.ended.wait()
+            assert await client.list_tools() == caller.result
+            await trio.sleep(61)
+            assert (
+                await wire.hears_nothing()
+            )  # it is not asked for because it is stale, but because somebody asks
+
+
+@pytest.mark.parametrize("timeout", [60.0, 0.0, None])
+async def test_a_hit_lets_others_run_and_can_be_cancelled(
+    timeout: float | None, nursery: trio.Nursery
+) -> None:
+    async with talking(E) as (client, wire):
+        caller = Caller(nursery, client.list_tools)
+        await wire.tell(result((await wire.hear())["id"], FRESH))
+        await caller.ended.wait()
+        with trio.testing.assert_checkpoints():
+            assert await client.list_tools(timeout=timeout) == caller.result
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await client.list_tools(timeout=timeout)
+        assert scope.cancelled_caught
+        assert await wire.hears_nothing()
+
+
+# --- log messages ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_on_log_fails_and_nothing_else_does(
+    version: str, caplog: pytest.LogCaptureFixture, nursery: trio.Nursery
+) -> None:
+    def fail(params: t.LoggingMessageParams) -> None:
+        raise ValueError(f"cannot stand {params.level}")
+
+    offers = OFFERS | {"logging": {}}
+    async with talking(version, offers, on_log=fail, log_level="error") as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        heard = await wire.hear()
+        if version != E:
+            assert (heard["method"], heard["params"]) == ("logging/setLevel", {"level": "error"})
+            await wire.tell(error(heard["id"], -32602, "no such level"))
+            heard = await wire.hear()
+        else:
+            assert heard["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "error"
+        told = notification("notifications/message", {"level": "error", "data": "x"})
+        await wire.tell(told, result(heard["id"], {"content": []}))
+        await caller.ended.wait()
+        assert caller.error is None
+    reported = [(each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info]
+    refused = [] if version == E else [("the server did not take the log level", "no such level (-32602)")]
+    assert reported == [*refused, ("on_log failed", "cannot stand error")]
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core import ALL, ConnectFailed
+from mcp_core import ALL, ConnectFailed, ConnectionLost, NotificationReceived, Role
 from mcp_core import types as t
-from mcp_core.registry import Context, Server
+from mcp_core.registry import Cache, Context, Server
 from mcp_trio import connect, connect_stdio, connect_stream, memory_pair
 from tests.core.helpers import A, D, E, error, result
 from tests.trio_.test_client import open_as_server
@@ -23,6 +23,8 @@ from tests.trio_.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from mcp_trio import Client
 
 MockClock = trio.testing.MockClock
 
@@ -100,6 +102,106 @@ async def test_options() -> None:
     async with connect(server, verdict=first.peer, trace=lambda *line: crossed.append(line)) as second:
         assert crossed == []  # nothing had to be asked
         await second.ping()
+
+
+@pytest.mark.requirement("LOG-3")
+@pytest.mark.parametrize("version", ALL)
+async def test_log_messages_of_a_server_in_each_revision(version: str) -> None:
+    server = Server("talkative", versions=ALL)
+
+    @server.tool
+    async def talk(context: Context) -> str:
+        """Say something."""
+        await context.log("debug", "small")
+        await context.log("warning", {"large": True}, logger="l")
+        return "said"
+
+    heard: list[tuple[str, Any]] = []
+    options: Any = {"on_log": lambda params: heard.append((params.level, params.data)), "versions": [version]}
+    async with connect(server, **options) as client:
+        await client.call_tool("talk")
+        assert heard == [("warning", {"large": True})]
+        heard.clear()
+        await client.set_log_level("debug")
+        await client.call_tool("talk")
+        assert heard == [("debug", "small"), ("warning", {"large": True})]
+        heard.clear()
+        await client.set_log_level("error")
+        await client.call_tool("talk")
+        assert heard == []
+    async with connect(server, log_level="debug", **options) as client:
+        await client.call_tool("talk")
+        assert [level for level, _ in heard] == ["debug", "warning"]
+
+
+@pytest.mark.requirement("CACHE-5", "CACHE-10")
+@pytest.mark.parametrize(("version", "cache", "asked"), [(E, True, 3), (E, False, 4), (D, True, 4)])
+async def test_a_server_says_how_long_its_list_is_good(
+    version: str, cache: bool, asked: int, autojump_clock: MockClock
+) -> None:
+    lists: list[bytes] = []
+
+    def trace(direction: str, line: bytes) -> None:
+        if direction == "sent" and b"tools/list" in line:
+            lists.append(line)
+
+    server = Server("steady", versions=ALL, cache=Cache(ttl=60))
+    server.add_tool(hello)
+    async with connect(server, versions=[version], cache=cache, trace=trace) as client:
+        await client.list_tools()
+        await client.list_tools()
+        await trio.sleep(60)
+        assert [tool.name for tool in await client.list_tools()] == ["hello"]
+        assert len(lists) == asked - 1
+        client._heard(changed(client))
+        await client.list_tools()
+        assert len(lists) == asked
+
+
+def changed(client: Client) -> NotificationReceived:
+    row = client.peer.dialect.receives[Role.CLIENT]["notifications/tools/list_changed"]
+    return NotificationReceived(row, t.ListChangedParams(), client.peer)
+
+
+@pytest.mark.requirement("COMP-2")
+@pytest.mark.parametrize("version", ALL)
+async def test_completion_in_each_revision(version: str) -> None:
+    server = Server("knowing", versions=ALL)
+
+    @server.prompt
+    def visit(city: str, country: str = "") -> str:
+        """Visit a city."""
+        return city
+
+    @server.completion("visit", "city")
+    def cities(value: str, arguments: dict[str, str]) -> list[str]:
+        """Cities."""
+        return [f"{value}{arguments.get('country', '?')}"]
+
+    async with connect(server, versions=[version]) as client:
+        found = await client.complete("visit", "city", "Os", arguments={"country": "NO"})
+        assert found.values == ["Os?" if version in (A, "2025-03-26") else "OsNO"]
+
+
+async def test_keep_alive(autojump_clock: MockClock) -> None:
+    async with connect(Server("alive"), keep_alive=10) as client:
+        await trio.sleep(100)
+        await client.ping()
+    ours, theirs = memory_pair()
+    wire = Wire(theirs, D)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(open_as_server, wire)
+            async with connect_stream(ours, versions=[D], keep_alive=10) as client:
+                with pytest.raises(ConnectionLost):
+                    await client.call_tool("t", timeout=None)
+
+
+@pytest.mark.parametrize("option", [{"log_level": "loud"}, {"keep_alive": -1}, {"extensions": {"x": {}}}])
+async def test_an_option_that_is_none_starts_nothing(option: Any) -> None:
+    for target in Server("here"), ["no-such-program-anywhere"]:
+        with pytest.raises(ValueError, match=r"no log level|keep_alive|'x'"):
+            await connect(target, **option).__aenter__()
 
 
 @pytest.mark.parametrize("target", ["a string", b"bytes", 5, None])

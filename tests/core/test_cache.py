@@ -1,0 +1,287 @@
+"""`ResultCache`: what is kept of a server's answers. Time here is a number that the test sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core import types as t
+from mcp_core._cache import ResultCache
+
+SECOND = 1000  # milliseconds
+
+
+def tools(*names: str, ttl: int | None = SECOND, **more: Any) -> t.ListToolsResult:
+    listed = [t.Tool(name=name, input_schema={"type": "object"}) for name in names]
+    return t.ListToolsResult(tools=listed, ttl_ms=ttl, cache_scope="private", **more)
+
+
+def contents(text: str, ttl: int | None = SECOND) -> t.ReadResourceResult:
+    return t.ReadResourceResult(contents=[t.ResourceContents(uri="a:b", text=text)], ttl_ms=ttl)
+
+
+def holding(*results: tuple[str, Any, t.CacheableResult], now: float = 0.0) -> ResultCache:
+    cache = ResultCache()
+    for method, params, result in results:
+        cache.keep(method, params, result, now, cache.turn)
+    return cache
+
+
+@pytest.mark.requirement("CACHE-5")
+@pytest.mark.parametrize(
+    ("ttl", "now", "fresh"),
+    [
+        (1000, 5.0, True),
+        (1000, 5.999, True),
+        (1000, 6.0, False),
+        (1000, 4.0, True),
+        (1, 5.0009, True),
+        (1, 5.001, False),
+        (0, 5.0, False),
+        (-1000, 5.0, False),
+        (None, 5.0, False),
+        (10**400, 1e15, False),
+        (10**400, 1e12, True),
+    ],
+)
+def test_how_long_an_answer_stays_fresh(ttl: int | None, now: float, fresh: bool) -> None:
+    cache = holding(("tools/list", None, tools("a", ttl=ttl)), now=5.0)
+    found = cache.find("tools/list", None, now)
+    assert found == (tools("a", ttl=ttl) if fresh else None)
+    assert repr(cache) == ("<ResultCache of 0 results, 0 bytes>" if not fresh else repr(cache))
+
+
+@pytest.mark.requirement("CACHE-3")
+def test_an_answer_is_used_for_its_own_question_only() -> None:
+    cache = holding(
+        ("tools/list", None, tools("first")),
+        ("tools/list", {"cursor": ""}, tools("second")),
+        ("tools/list", {"cursor": "2"}, tools("third")),
+        ("resources/read", {"uri": "a:b"}, contents("x")),
+        ("resources/read", {"uri": "a:B"}, contents("y")),
+    )
+    assert cache.find("tools/list", None, 0.0) == tools("first")
+    assert cache.find("tools/list", {"cursor": ""}, 0.0) == tools("second")
+    assert cache.find("tools/list", {"cursor": "2"}, 0.0) == tools("third")
+    assert cache.find("tools/list", {"cursor": "3"}, 0.0) is None
+    assert cache.find("prompts/list", None, 0.0) is None
+    assert cache.find("resources/read", {"uri": "a:b"}, 0.0) == contents("x")
+    assert cache.find("resources/read", {"uri": "a:B"}, 0.0) == contents("y")
+    assert cache.find("resources/read", {"uri": "a:b", "more": 1}, 0.0) is None
+
+
+@pytest.mark.requirement("CACHE-4")
+@pytest.mark.parametrize("member", ["inputResponses", "requestState"])
+def test_an_answer_to_the_users_answers_is_not_kept(member: str) -> None:
+    params = {"uri": "a:b", member: {}}
+    cache = holding(("resources/read", params, contents("x")))
+    assert cache.find("resources/read", params, 0.0) is None
+    assert cache.find("resources/read", {"uri": "a:b"}, 0.0) is None
+    cache = holding(("resources/read", {"uri": "a:b"}, contents("x")))
+    assert cache.find("resources/read", params, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("tools/call", t.CallToolResult(content=[])),
+        ("ping", t.EmptyResult()),
+        ("acme/list", tools("a")),
+        ("resources/read", t.InputRequiredResult(request_state="s")),
+    ],
+)
+def test_what_says_nothing_of_being_fresh_is_not_kept(method: str, result: Any) -> None:
+    cache = holding((method, None, result))
+    assert cache.find(method, None, 0.0) is None
+    assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"
+
+
+RESULTS: list[tuple[str, t.CacheableResult]] = [
+    (
+        "tools/list",
+        t.ListToolsResult(
+            tools=[
+                t.Tool(
+                    name="a",
+                    title="A",
+                    icons=[t.Icon("https://x/y.png", sizes=["any"], theme="dark")],
+                    input_schema={
+                        "type": "object",
+                        "properties": {"b": {"maximum": 2**70, "x": None, "y": 1.5}},
+                    },
+                    output_schema={"$ref": "#"},
+                    annotations=t.ToolAnnotations(read_only_hint=False),
+                    meta={"com.example/x": [1, None, "☃"]},
+                )
+            ],
+            next_cursor="",
+            ttl_ms=9,
+            cache_scope="public",
+            meta={"x": {}},
+            result_type="complete",
+        ),
+    ),
+    (
+        "prompts/list",
+        t.ListPromptsResult(
+            prompts=[t.Prompt(name="p", arguments=[t.PromptArgument(name="a", required=True)])], ttl_ms=9
+        ),
+    ),
+    (
+        "resources/list",
+        t.ListResourcesResult(
+            resources=[t.Resource(uri="a:b", name="b", size=1, annotations=t.Annotations(audience=["user"]))],
+            ttl_ms=9,
+        ),
+    ),
+    (
+        "resources/templates/list",
+        t.ListResourceTemplatesResult(
+            resource_templates=[t.ResourceTemplate(uri_template="a:{b}", name="b")], ttl_ms=9
+        ),
+    ),
+    (
+        "resources/read",
+        t.ReadResourceResult(
+            contents=[
+                t.ResourceContents(uri="a:b", text="line\n\u2028\x00"),
+                t.ResourceContents(uri="a:c", blob="AAE=", mime_type="x/y"),
+            ],
+            ttl_ms=9,
+        ),
+    ),
+    (
+        "server/discover",
+        t.DiscoverResult(supported_versions=["x"], capabilities=t.ServerCapabilities(), ttl_ms=9),
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "result"), RESULTS)
+def test_a_hit_is_the_very_answer_and_nobody_elses(method: str, result: t.CacheableResult) -> None:
+    cache = holding((method, None, result))
+    first, second = cache.find(method, None, 0.0), cache.find(method, None, 0.0)
+    assert first == second == result
+    assert type(first) is type(result)
+    assert first is not second
+
+
+def test_what_is_handed_out_may_be_changed() -> None:
+    kept = tools("a")
+    cache = holding(("tools/list", None, kept))
+    kept.tools.clear()
+    hit = cache.find("tools/list", None, 0.0)
+    hit.tools[0].input_schema["type"] = "array"
+    hit.tools.append(hit.tools[0])
+    assert cache.find("tools/list", None, 0.0) == tools("a")
+
+
+@pytest.mark.requirement("CACHE-10")
+@pytest.mark.parametrize(
+    ("notification", "stale"),
+    [
+        ("notifications/tools/list_changed", {"tools/list"}),
+        ("notifications/prompts/list_changed", {"prompts/list"}),
+        ("notifications/resources/list_changed", {"resources/list", "resources/templates/list"}),
+        ("notifications/resources/updated", {"resources/read"}),
+        ("notifications/message", set()),
+    ],
+)
+def test_a_change_makes_stale_what_it_is_about(notification: str, stale: set[str]) -> None:
+    cache = holding(
+        *((method, params, result) for method, result in RESULTS for params in (None, {"cursor": "1"}))
+    )
+    before = cache.turn
+    cache.invalidate(notification)
+    gone = {method for method, _ in RESULTS if cache.find(method, {"cursor": "1"}, 0.0) is None}
+    assert gone == stale == {method for method, _ in RESULTS if cache.find(method, None, 0.0) is None}
+    assert (cache.turn != before) is bool(stale)
+
+
+@pytest.mark.requirement("CACHE-10")
+def test_an_answer_that_crosses_a_change_is_not_kept() -> None:
+    cache = ResultCache()
+    before = cache.turn
+    cache.invalidate("notifications/tools/list_changed")
+    cache.keep("tools/list", None, tools("old"), 0.0, before)
+    assert cache.find("tools/list", None, 0.0) is None
+    cache.keep("tools/list", None, tools("new"), 0.0, cache.turn)
+    assert cache.find("tools/list", None, 0.0) == tools("new")
+
+
+def test_a_later_answer_takes_the_place_of_an_earlier_one() -> None:
+    cache = holding(("tools/list", None, tools("a", "b", "c")), ("tools/list", None, tools("d")))
+    assert cache.find("tools/list", None, 0.0) == tools("d")
+    assert repr(cache) == repr(holding(("tools/list", None, tools("d"))))
+    cache.keep("tools/list", None, tools("e", ttl=0), 0.0, cache.turn)
+    assert cache.find("tools/list", None, 0.0) is None
+
+
+def test_it_keeps_a_thousand_answers_and_then_the_latest() -> None:
+    cache = holding(*(("resources/read", {"uri": f"a:{n}"}, contents(str(n))) for n in range(1003)))
+    assert repr(cache).startswith("<ResultCache of 1000 results, ")
+    found = [cache.find("resources/read", {"uri": f"a:{n}"}, 0.0) for n in range(1003)]
+    assert [n for n in range(1003) if found[n] is None] == [0, 1, 2]
+
+
+def test_it_keeps_eight_megabytes_and_then_the_latest() -> None:
+    mebibytes = "x" * 3 * 1024 * 1024
+    cache = holding(*(("resources/read", {"uri": f"a:{n}"}, contents(mebibytes)) for n in range(3)))
+    assert [cache.find("resources/read", {"uri": f"a:{n}"}, 0.0) is None for n in range(3)] == [
+        True,
+        False,
+        False,
+    ]
+    # What is too large by itself drives nothing out.
+    cache.keep("resources/read", {"uri": "a:9"}, contents(mebibytes * 3), 0.0, cache.turn)
+    assert cache.find("resources/read", {"uri": "a:9"}, 0.0) is None
+    assert cache.find("resources/read", {"uri": "a:2"}, 0.0) is not None
+    assert repr(cache).startswith("<ResultCache of 2 results, 62")
+
+
+METHODS = ["tools/list", "prompts/list", "resources/list"]
+Step = tuple[str, str, int, int]  # what is done, the method, a cursor, a time to live
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["ask", "ask", "change", "forget", "wait"]),
+            st.sampled_from(METHODS),
+            st.integers(0, 3),
+            st.integers(-1, 4),
+        ),
+        max_size=40,
+    )
+)
+def test_what_is_found_is_what_was_said_last_and_is_still_fresh(steps: list[Step]) -> None:
+    cache, now = ResultCache(), 0.0
+    model: dict[tuple[str, int], tuple[int, float]] = {}
+    for number, (act, method, cursor, ttl) in enumerate(steps):
+        if act == "ask":
+            said = t.ListToolsResult(tools=[], next_cursor=str(number), ttl_ms=ttl * SECOND)
+            result: Any = {
+                "tools/list": said,
+                "prompts/list": t.ListPromptsResult(prompts=[], next_cursor=str(number), ttl_ms=said.ttl_ms),
+                "resources/list": t.ListResourcesResult(
+                    resources=[], next_cursor=str(number), ttl_ms=said.ttl_ms
+                ),
+            }[method]
+            cache.keep(method, {"cursor": str(cursor)}, result, now, cache.turn)
+            model.pop((method, cursor), None)
+            if ttl > 0:
+                model[method, cursor] = (number, now + ttl)
+        elif act == "wait":
+            now += ttl
+        else:
+            cache.forget(method) if act == "forget" else cache.invalidate(f"notifications/{method}_changed")
+            model = {key: said for key, said in model.items() if key[0] != method}
+        for (known, at), (said_at, stale_at) in model.items():
+            found = cache.find(known, {"cursor": str(at)}, now)
+            assert (found.next_cursor if found else None) == (str(said_at) if now < stale_at else None)
+    for known in METHODS:
+        cache.forget(known)
+    assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"

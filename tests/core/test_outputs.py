@@ -1,0 +1,121 @@
+"""`Outputs`: what is known of a server's tools, and what is found wrong with what they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from mcp_core import _outputs
+from mcp_core._outputs import Outputs
+from mcp_core._schema import ForeignSchema
+from mcp_core.types import CallToolResult, Tool
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def tool(name: str, output: Any) -> Tool:
+    return Tool(name=name, input_schema={"type": "object"}, output_schema=output)
+
+
+def knowing(**outputs: Any) -> Outputs:
+    known = Outputs()
+    known.learn(tool(name, output) for name, output in outputs.items())
+    return known
+
+
+def given(value: Any, *, is_error: bool | None = False) -> CallToolResult:
+    return CallToolResult(content=[], structured_content=value, is_error=is_error)
+
+
+@pytest.mark.requirement("TOOL-11")
+@pytest.mark.parametrize(
+    ("output", "value", "fault"),
+    [
+        (CITY, {"city": "Oslo"}, None),
+        (CITY, {"city": 1}, "does not fit its outputSchema: city: 1 is not of type 'string'"),
+        (CITY, {}, "does not fit its outputSchema: 'city' is a required property"),
+        (CITY, UNSET, "has an outputSchema and no structuredContent"),
+        (None, {"city": 1}, None),
+        (None, UNSET, None),
+        ({}, None, None),
+        ({"type": "null"}, None, None),
+        ({"type": "integer"}, None, "does not fit its outputSchema: None is not of type 'integer'"),
+        ({"type": "string", "pattern": "(a+)+$"}, "a" * 64 + "b", None),
+        ({"enum": [*range(2000)]}, -1, None),  # more than is looked at
+    ],
+)
+def test_what_a_tool_gave(output: Any, value: Any, fault: str | None) -> None:
+    known = knowing(t=output)
+    assert known.fault_of("t", given(value)) == fault
+    assert known.fault_of("t", given(value)) == fault  # by the schema that has been read
+    assert known.fault_of("another", given(value)) is None
+
+
+@pytest.mark.requirement("JSCH-2", "JSCH-7")
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ({"$schema": "https://example.com/mine"}, "a dialect that is not supported"),
+        ({"$ref": "https://example.com/s"}, "only references within the schema"),
+        ({"type": "strong"}, "not a valid JSON Schema"),
+    ],
+)
+def test_a_schema_that_is_none_is_told_and_not_passed_over(output: Any, why: str) -> None:
+    known = knowing(t=output)
+    nothing: Any
+    for nothing in ({}, UNSET):
+        fault = known.fault_of("t", given(nothing))
+        assert fault is not None
+        assert fault.startswith("cannot be checked, for its outputSchema is none: ")
+        assert why in fault
+
+
+def test_a_tool_that_failed_owes_nothing() -> None:
+    known = knowing(t=CITY)
+    assert known.fault_of("t", given(UNSET, is_error=True)) is None
+    assert known.fault_of("t", given({"city": 1}, is_error=True)) is None
+    assert known.fault_of("t", given(UNSET, is_error=None)) is not None
+
+
+def test_the_last_list_counts() -> None:
+    known = knowing(t=CITY, u=CITY)
+    assert repr(known) == "<Outputs of 2 tools>"
+    known.learn([tool("t", {"type": "integer"})])
+    assert known.fault_of("t", given(1)) is None
+    assert known.fault_of("u", given(1)) is None
+    known.forget()
+    assert known.fault_of("t", given("x")) is None
+    assert repr(known) == "<Outputs of 0 tools>"
+
+
+def test_a_schema_is_read_once_and_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+
+    def reading(schema: Any) -> ForeignSchema:
+        read.append(schema)
+        return ForeignSchema(schema)
+
+    monkeypatch.setattr(_outputs, "ForeignSchema", reading)
+    known = knowing(t=CITY, u=CITY, v={"type": "integer"})
+    assert read == []
+    for name in "t", "u", "t":
+        known.fault_of(name, given({"city": "Oslo"}))
+    assert read == [CITY]
+    known.learn([tool("w", CITY)])
+    known.fault_of("w", given({"city": "Oslo"}))
+    assert read == [CITY]
+    known.learn([])
+    known.learn([tool("t", CITY)])
+    known.fault_of("t", given({"city": "Oslo"}))
+    assert read == [CITY, CITY]
+
+
+def test_the_list_belongs_to_whoever_asked_for_it() -> None:
+    listed = tool("t", {"type": "integer"})
+    known = Outputs()
+    known.learn([listed])
+    assert listed.output_schema is not None
+    listed.output_schema.clear()
+    assert known.fault_of("t", given("x")) is not None

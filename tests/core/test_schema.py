@@ -1,0 +1,505 @@
+"""JSON Schemas that somebody wrote: what of them is accepted, what they find, and that checking with them has an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
+
+from mcp_core import _schema
+from mcp_core._schema import (
+    MAX_SCHEMA_BYTES,
+    MAX_SCHEMA_DEPTH,
+    MAX_VALUE_DEPTH,
+    ForeignSchema,
+    GivenSchema,
+    UnboundedSchema,
+    UnusableSchema,
+    depth_exceeds,
+)
+
+Kind = type[GivenSchema]
+KINDS: list[Kind] = [GivenSchema, ForeignSchema]
+
+
+def given(schema: Any) -> GivenSchema:
+    return GivenSchema(schema)
+
+
+def nested(depth: int) -> Any:
+    value: Any = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.requirement("JSCH-1")
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_dialect_it_is_2020_12(kind: Kind) -> None:
+    schema = kind({"type": "array", "prefixItems": [{"type": "integer"}]})
+    assert schema.fault_of([1, "x"]) is None
+    assert schema.fault_of(["x"]) == ("[0]", "'x' is not of type 'integer'")
+    assert repr(schema) == f"<{kind.__name__} https://json-schema.org/draft/2020-12/schema>"
+
+
+DRAFTS = [
+    "http://json-schema.org/draft-03/schema#",
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+]
+
+
+@pytest.mark.requirement("JSCH-1", "JSCH-2")
+@pytest.mark.parametrize("dialect", DRAFTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_dialects(kind: Kind, dialect: str) -> None:
+    schema = kind(
+        {
+            "$schema": dialect,
+            "type": "object",
+            "properties": {"n": {"$ref": "#/definitions/n"}},
+            "definitions": {"n": {"type": "integer", "minimum": 1}},
+        }
+    )
+    assert schema.fault_of({"n": 1}) is None
+    assert schema.fault_of({"n": 0}) == ("n", "0 is less than the minimum of 1")
+    assert schema.describes_object
+
+
+@pytest.mark.requirement("JSCH-2")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dialect_decides(kind: Kind) -> None:
+    """`items` as a list is an array's prefix up to 2019-09 and no schema at all since."""
+    old = {"$schema": DRAFTS[3], "items": [{"type": "integer"}]}
+    assert kind(old).fault_of(["x"]) is not None
+    with pytest.raises(UnusableSchema, match="not a valid JSON Schema"):
+        kind({"items": [{"type": "integer"}]})
+
+
+@pytest.mark.requirement("JSCH-2")
+@pytest.mark.parametrize(
+    "dialect", ["https://example.com/mine", "http://json-schema.org/draft-99/schema#", ""]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_dialect_is_told_at_once(kind: Kind, dialect: str) -> None:
+    with pytest.raises(UnusableSchema, match=r"dialect that is not supported"):
+        kind({"$schema": dialect, "type": "object"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "objekt"}, "not a valid JSON Schema"),
+        ({"type": 3}, "not a valid JSON Schema"),
+        ({"properties": []}, "not a valid JSON Schema"),
+        ({"$schema": 3}, "is 3, a dialect"),
+        ([], "a schema is a dict, not list"),
+        (None, "a schema is a dict, not NoneType"),
+        ({"pattern": "("}, r"the pattern '\(' at # is wrong"),
+        ({"patternProperties": {"[": {}}}, r"the pattern '\[' at # is wrong"),
+        ({"default": object()}, "not JSON"),
+        ({"default": float("nan"), (1, 2): 3}, "not JSON"),
+    ],
+)
+@pytest.mark.requirement("JSCH-3")
+def test_what_is_no_schema(schema: Any, why: str) -> None:
+    with pytest.raises(UnusableSchema, match=why):
+        given(schema)
+
+
+OUTSIDE = [
+    "http://127.0.0.1:9/schema.json",
+    "https://example.com/s",
+    "file:///etc/passwd",
+    "other.json",
+    "other.json#/x",
+    "//host/x",
+    "https://json-schema.org/draft/2020-12/schema",
+]
+
+
+@pytest.mark.requirement("JSCH-5", "JSCH-7")
+@pytest.mark.parametrize("reference", OUTSIDE)
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$recursiveRef"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_references_to_elsewhere_are_refused(kind: Kind, reference: str, keyword: str) -> None:
+    for place in ({keyword: reference}, {"properties": {"a": {"anyOf": [True, {keyword: reference}]}}}):
+        with pytest.raises(UnusableSchema, match="only references within the schema"):
+            kind(place)
+
+
+@pytest.mark.requirement("JSCH-7")
+@pytest.mark.parametrize("reference", ["#/$defs/none", "#none", "#/properties/a/items"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_references_to_nothing_are_refused(kind: Kind, reference: str) -> None:
+    with pytest.raises(UnusableSchema, match="the schema has no"):
+        kind({"properties": {"a": {"$ref": reference}}})
+
+
+@pytest.mark.parametrize("draft", [DRAFTS[1], DRAFTS[6]])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_inner_identifier_would_move_references(kind: Kind, draft: str) -> None:
+    name = "id" if "draft-04" in draft else "$id"
+    with pytest.raises(UnusableSchema, match="identifier of its own"):
+        kind({"$schema": draft, "definitions": {"a": {name: "http://example.com/a"}}})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_inner_dialect_would_bring_rules_of_its_own(kind: Kind) -> None:
+    for inner in DRAFTS[6], DRAFTS[3]:
+        with pytest.raises(UnusableSchema, match="#/properties/a has a dialect of its own"):
+            kind({"$schema": DRAFTS[6], "properties": {"a": {"$schema": inner, "pattern": EVIL}}})
+    kind({"properties": {"$schema": {"type": "string"}}})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_only_looks_like_a_reference(kind: Kind) -> None:
+    schema = {
+        "$id": "https://example.com/mine",
+        "type": "object",
+        "properties": {
+            "$ref": {"type": "string"},
+            "default": {"$ref": "#/$defs/d"},
+            "id": {"type": "string", "id": "no keyword any more"},
+            "e": {"const": {"$ref": "http://x"}, "examples": [{"$ref": "http://x"}]},
+            "anchored": {"$ref": "#here"},
+        },
+        "$defs": {"d": {"type": "integer", "$anchor": "here"}},
+    }
+    checked = kind(schema)
+    assert checked.schema == schema
+    assert checked.fault_of({"default": "x"}) == ("default", "'x' is not of type 'integer'")
+    assert checked.fault_of({"anchored": "x"}) == ("anchored", "'x' is not of type 'integer'")
+    assert checked.fault_of({"$ref": "x"}) is None
+
+
+def chain(length: int, width: int = 2) -> dict[str, Any]:
+    """A schema of `length` definitions in which each is `width` times the next: width**length steps in one
+    line each.
+    """
+    defs: dict[str, Any] = {
+        f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * width} for i in range(length)
+    }
+    return {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, f"d{length}": {"type": "integer"}}}
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_a_schema_of_exponential_cost_ends() -> None:
+    assert given(chain(6)).fault_of({"a": 1}) is None
+    assert given(chain(40)).fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_steps_are_counted_for_each_value_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = given(chain(8))  # 511 references
+    monkeypatch.setattr("mcp_core._schema.MAX_REFERENCES", 511)
+    for _ in range(3):
+        assert schema.fault_of({"a": 1}) is None
+    monkeypatch.setattr("mcp_core._schema.MAX_REFERENCES", 510)
+    assert schema.fault_of({"a": 1}) is not None
+
+
+@pytest.mark.requirement("JSCH-8")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {"$dynamicAnchor": "me", "anyOf": [{"$dynamicRef": "#me"}]},
+        {"$schema": DRAFTS[6], "$ref": "#"},
+        {"$schema": DRAFTS[3], "allOf": [{"$ref": "#"}]},
+        {"unevaluatedProperties": False, "$ref": "#"},
+        # As much as fits between two references.
+        {
+            "allOf": [
+                {
+                    "allOf": [
+                        {
+                            "allOf": [
+                                {
+                                    "allOf": [
+                                        {"not": {"not": {"not": {"if": {"not": {"anyOf": [{"$ref": "#"}]}}}}}}
+                                    ]
+                                }
+                            ]
+                        }
+                    ]
+                }
+            ]
+        },
+    ],
+)
+def test_a_schema_that_never_ends_is_refused(schema: Any) -> None:
+    with pytest.raises(UnusableSchema, match="refers to itself without end"):
+        given(schema)
+
+
+def test_a_legitimate_recursion_works_to_the_depth_of_values() -> None:
+    schema = given(
+        {
+            "$ref": "#/$defs/tree",
+            "$defs": {
+                "tree": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/tree"}}]}
+            },
+        }
+    )
+    assert schema.fault_of(nested(MAX_VALUE_DEPTH)) is None
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_a_loop_that_only_a_value_reaches_ends() -> None:
+    schema = given({"properties": {"a": {"$ref": "#/properties/a"}}})
+    assert schema.fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
+
+
+@pytest.mark.requirement("JSCH-8")
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_of_schemas(kind: Kind) -> None:
+    def deep(depth: int) -> dict[str, Any]:
+        schema: dict[str, Any] = {}
+        for _ in range(depth):
+            schema = {"not": schema}
+        return schema
+
+    kind(deep(MAX_SCHEMA_DEPTH - 1))
+    kind(deep(MAX_SCHEMA_DEPTH))
+    with pytest.raises(UnboundedSchema, match="more than 32 deep"):
+        kind(deep(MAX_SCHEMA_DEPTH + 1))
+
+    def long(size: int) -> dict[str, Any]:
+        return {"description": "x" * (size - len('{"description":""}'))}
+
+    kind(long(MAX_SCHEMA_BYTES - 1))
+    kind(long(MAX_SCHEMA_BYTES))
+    with pytest.raises(UnboundedSchema, match="has 262145 bytes"):
+        kind(long(MAX_SCHEMA_BYTES + 1))
+
+
+def test_a_schema_that_contains_itself_as_a_dict() -> None:
+    endless: dict[str, Any] = {}
+    endless["not"] = endless
+    with pytest.raises(UnusableSchema, match="more than 32 deep"):
+        given(endless)
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_limits_of_values() -> None:
+    schema = given({"type": "array", "items": {"$ref": "#"}})
+    # The innermost value is no array, which is noticed last.
+    assert given({}).fault_of(nested(MAX_VALUE_DEPTH - 1)) is None
+    assert given({}).fault_of(nested(MAX_VALUE_DEPTH)) is None
+    assert given({}).fault_of(nested(MAX_VALUE_DEPTH + 1)) == ("", "nested more than 64 deep")
+    assert schema.fault_of(nested(MAX_VALUE_DEPTH)) is not None
+
+
+def test_depth() -> None:
+    assert not depth_exceeds(1, 0)
+    assert depth_exceeds([1], 0)
+    assert not depth_exceeds({"a": [1]}, 2)
+    assert depth_exceeds({"a": [1]}, 1)
+    assert not depth_exceeds([], 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_is_told_where_it_is(kind: Kind) -> None:
+    schema = kind(
+        {"properties": {"days": {"type": "array", "items": {"type": "integer"}}}, "required": ["city"]}
+    )
+    assert schema.fault_of({"city": "x", "days": [1, "b"]}) == ("days[1]", "'b' is not of type 'integer'")
+    assert schema.fault_of({"days": []}) == ("", "'city' is a required property")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_fault_is_cut(kind: Kind) -> None:
+    fault = kind({"type": "integer"}).fault_of("x" * 100_000)
+    assert fault is not None
+    assert len(fault[1]) < 600
+    assert fault[1].endswith("is not of type 'integer'")
+
+
+def test_many_faults_are_not_all_looked_at() -> None:
+    assert given({"items": {"type": "string"}}).fault_of([0] * 100_000) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_numbers_are_integers(kind: Kind) -> None:
+    assert kind({"type": "integer"}).fault_of(3.0) is None
+    assert kind({"type": "integer"}).fault_of(3.5) is not None
+
+
+# -- What a peer sent --------------------------------------------------------------------------------------------------------
+
+EVIL = "(a+)+$"  # takes ages to find out that it does not match
+VICTIM = "a" * 64 + "b"
+
+
+@pytest.mark.requirement("JSCH-3")
+@pytest.mark.parametrize(
+    "schema", [{"type": "objekt"}, {"type": 3}, {"properties": []}, {"$schema": 3}, [], None, "x"]
+)
+def test_what_is_no_schema_of_a_peer_either(schema: Any) -> None:
+    with pytest.raises(UnusableSchema):
+        ForeignSchema(schema)
+
+
+@pytest.mark.requirement("JSCH-8")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": EVIL}, VICTIM),
+        ({"pattern": "("}, "x"),
+        ({"pattern": "(" * 5000}, "x"),
+        ({"pattern": r"^\\p{L}$"}, "x"),  # which is one elsewhere
+        ({"properties": {"a": {"items": {"pattern": EVIL}}}}, {"a": [VICTIM]}),
+        ({"propertyNames": {"pattern": EVIL}}, {VICTIM: 1}),
+        ({"patternProperties": {EVIL: {"type": "integer"}}}, {VICTIM: "x"}),
+        ({"patternProperties": {EVIL: {}}, "additionalProperties": False}, {VICTIM: "x"}),
+        ({"patternProperties": {EVIL: {}}, "unevaluatedProperties": False}, {VICTIM: "x"}),
+        ({"uniqueItems": True}, [{"a": 1}, {"a": 1}]),
+        # Without them, these would find faults that there are not.
+        ({"not": {"pattern": "x"}}, "a"),
+        ({"oneOf": [{"pattern": "x"}, {"type": "string"}]}, "a"),
+        ({"if": {"pattern": "x"}, "then": False}, "a"),
+        ({"contains": {"pattern": "x"}, "maxContains": 1}, ["x", "a"]),
+    ],
+)
+def test_what_is_not_run_finds_no_fault(schema: Any, value: Any) -> None:
+    assert ForeignSchema(schema).fault_of(value) is None
+
+
+def test_what_stands_beside_it_is_checked() -> None:
+    schema = ForeignSchema({"properties": {"day": {"type": "string", "pattern": EVIL}}, "required": ["day"]})
+    assert schema.fault_of({"day": VICTIM}) is None
+    assert schema.fault_of({"day": 1}) == ("day", "1 is not of type 'string'")
+    assert schema.fault_of({}) == ("", "'day' is a required property")
+
+
+@pytest.mark.requirement("JSCH-8")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (chain(40), {"a": 1}),
+        ({"$ref": "#"}, "x"),
+        ({"$schema": DRAFTS[6], "$ref": "#"}, "x"),
+        ({"unevaluatedProperties": False, "$ref": "#"}, {"a": "x"}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, 1),
+        ({"items": {"type": "string"}}, ["x"] * 60_000 + [1]),
+        ({"items": {"enum": list(range(900))}}, [*range(900), -1] * 10),
+        ({"multipleOf": 0.1}, 10**400),  # which jsonschema cannot divide
+        ({"type": "array"}, nested(MAX_VALUE_DEPTH + 1)),
+        ({"type": "object"}, [0] * 200_000),
+    ],
+)
+def test_what_takes_too_long_is_taken_for_valid(schema: Any, value: Any) -> None:
+    checked = ForeignSchema(schema)
+    assert checked.fault_of(value) is None
+    assert checked.fault_of(value) is None  # and the next value has steps of its own
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_how_many_steps_a_value_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = ForeignSchema({"items": {"type": "string"}})
+    value = ["x"] * 9 + [1]
+    monkeypatch.setattr(
+        _schema, "MAX_FOREIGN_STEPS", 22
+    )  # for the items 1, their number and 1, and for each type 1
+    assert schema.fault_of(value) == ("[9]", "1 is not of type 'string'")
+    monkeypatch.setattr(_schema, "MAX_FOREIGN_STEPS", 21)
+    assert schema.fault_of(value) is None
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_how_many_parts_a_peers_schema_may_have() -> None:
+    assert ForeignSchema({"enum": [*range(999)]}).fault_of(-1) is not None
+    with pytest.raises(UnboundedSchema, match="more than 1000 parts"):
+        ForeignSchema({"enum": [*range(1000)]})
+
+
+@pytest.mark.parametrize("schema", [{"allOf": [{}], "$ref": "#/allOf/x"}])
+def test_a_schema_that_cannot_be_read(schema: Any) -> None:
+    with pytest.raises(UnusableSchema, match="cannot be read: ValueError"):
+        ForeignSchema(schema)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.sampled_from(["", "a", "ab", "#"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+_sizes = st.integers(0, 3)
+SCHEMAS: st.SearchStrategy[Any] = st.deferred(
+    lambda: (
+        st.booleans()
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "type": st.sampled_from(
+                    ["object", "array", "string", "integer", "number", "boolean", "null"]
+                ),
+                "enum": st.lists(JSON, min_size=1, max_size=3),
+                "const": JSON,
+                "multipleOf": st.sampled_from([0.5, 1, 2]),
+                "maximum": _sizes,
+                "exclusiveMinimum": _sizes,
+                "maxLength": _sizes,
+                "minLength": _sizes,
+                "pattern": st.sampled_from(["a", "b$", "^$", "["]),
+                "maxItems": _sizes,
+                "uniqueItems": st.booleans(),
+                "minItems": _sizes,
+                "items": SCHEMAS,
+                "prefixItems": st.lists(SCHEMAS, min_size=1, max_size=2),
+                "contains": SCHEMAS,
+                "maxContains": _sizes,
+                "unevaluatedItems": SCHEMAS,
+                "properties": st.dictionaries(st.sampled_from("abc"), SCHEMAS, max_size=2),
+                "patternProperties": st.dictionaries(st.sampled_from(["a", "[bc]"]), SCHEMAS, max_size=1),
+                "additionalProperties": SCHEMAS,
+                "unevaluatedProperties": SCHEMAS,
+                "propertyNames": SCHEMAS,
+                "required": st.lists(st.sampled_from("abc"), unique=True, max_size=2),
+                "minProperties": _sizes,
+                "not": SCHEMAS,
+                "if": SCHEMAS,
+                "then": SCHEMAS,
+                "else": SCHEMAS,
+                "anyOf": st.lists(SCHEMAS, min_size=1, max_size=2),
+                "oneOf": st.lists(SCHEMAS, min_size=1, max_size=2),
+                "allOf": st.lists(SCHEMAS, min_size=1, max_size=2),
+                "$ref": st.sampled_from(["#", "#/properties/a", "#/items"]),
+            },
+        )
+    )
+)
+
+
+@for_all(SCHEMAS, st.lists(JSON, max_size=5))
+def test_a_fault_that_is_found_is_one(schema: Any, values: list[Any]) -> None:
+    """What a peer's schema is said to refuse, the same schema refuses when it is an author's."""
+    try:
+        thorough = GivenSchema(schema)
+    except UnusableSchema:  # of an author; a peer's may have a loop that is not always run into
+        return
+    careful = ForeignSchema(schema)
+    for value in values:
+        if careful.fault_of(value) is not None:
+            assert thorough.fault_of(value) is not None
+
+
+@for_all(
+    st.dictionaries(st.sampled_from(["$ref", "type", "items", "$id", "$defs", "allOf", "$schema"]), JSON),
+    JSON,
+)
+def test_whatever_a_peer_sends_nothing_else_is_raised(schema: Any, value: Any) -> None:
+    try:
+        found = ForeignSchema(schema).fault_of(value)
+    except UnusableSchema:
+        return
+    assert found is None or isinstance(found[1], str)

@@ -1,0 +1,195 @@
+"""Closing clients: by any task, at any time, in any order among them. The table that the claim of `Client.aclose` stands on."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AsyncExitStack
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ConnectionLost
+from mcp_core.registry import Server
+from mcp_trio import connect
+from tests.trio_.test_client import Caller, talking
+from tests.trio_.wire import ERAS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from mcp_trio import Client
+
+MockClock = trio.testing.MockClock
+
+
+def server() -> Server:
+    found = Server("waits")
+
+    @found.tool
+    async def wait() -> None:
+        """Wait."""
+        await trio.sleep_forever()
+
+    @found.tool
+    def echo(text: str) -> str:
+        """Give it back."""
+        return text
+
+    return found
+
+
+async def one_after_the_other(clients: Sequence[Client]) -> None:
+    for client in clients:
+        await client.aclose()
+
+
+async def each_in_a_task_of_its_own(clients: Sequence[Client]) -> None:
+    for client in clients:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.aclose)
+
+
+async def all_at_once_and_twice(clients: Sequence[Client]) -> None:
+    async with trio.open_nursery() as nursery:
+        for client in clients:
+            nursery.start_soon(client.aclose)
+            nursery.start_soon(client.aclose)
+
+
+async def in_a_scope_that_is_cancelled(clients: Sequence[Client]) -> None:
+    for client in clients:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await client.aclose()
+
+
+WAYS = [one_after_the_other, each_in_a_task_of_its_own, all_at_once_and_twice, in_a_scope_that_is_cancelled]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("close", WAYS)
+@pytest.mark.parametrize("pending", [0, 3])
+@pytest.mark.parametrize("version", ERAS)
+async def test_clients_in_nested_blocks(
+    order: Sequence[int],
+    close: Callable[[Sequence[Client]], Awaitable[None]],
+    pending: int,
+    version: str,
+    autojump_clock: MockClock,
+    nursery: trio.Nursery,
+) -> None:
+    start = trio.current_time()
+    callers: list[Caller] = []
+    async with AsyncExitStack() as blocks:
+        clients = [await blocks.enter_async_context(connect(server(), versions=[version])) for _ in range(3)]
+        for client in clients:
+            callers += [Caller(nursery, lambda c=client: c.call_tool("wait")) for _ in range(pending)]  # type: ignore[misc]
+        await trio.testing.wait_all_tasks_blocked()
+        first, *others = (clients[place] for place in order)
+        await close([first])
+        for other in others:  # which it does not concern
+            assert (await other.call_tool("echo", {"text": "x"})).text == "x"
+        await close(others)
+        for client in clients:
+            with pytest.raises(ConnectionLost, match="the client was closed"):
+                await client.ping()
+    for caller in callers:
+        await caller.ended.wait()
+        assert isinstance(caller.error, ConnectionLost)
+    for client in clients:  # after its block
+        await client.aclose()
+    assert trio.current_time() == start
+
+
+@pytest.mark.parametrize("close", WAYS)
+async def test_a_client_whose_block_then_fails(close: Callable[[Sequence[Client]], Awaitable[None]]) -> None:
+    async def use() -> None:
+        async with connect(server()) as outer, connect(server()) as inner:
+            await close([outer])
+            await inner.ping()
+            raise KeyError("of the block")
+
+    with pytest.raises(KeyError, match="of the block"):
+        await use()
+
+
+async def test_who_closes_second_waits_for_the_last_words(nursery: trio.Nursery) -> None:
+    async with talking() as (client, wire):
+        Caller(nursery, lambda: client.call_tool("t" * 100_000))  # more than the pipe holds
+        await trio.testing.wait_all_tasks_blocked()
+        closers = [Caller(nursery, client.aclose) for _ in range(3)]
+        await trio.testing.wait_all_tasks_blocked()
+        assert not any(closer.ended.is_set() for closer in closers)
+        assert [message["method"] for message in await wire.hear_all()] == [
+            "tools/call",
+            "notifications/cancelled",
+        ]
+        for closer in closers:
+            await closer.ended.wait()
+            assert closer.error is None
+
+
+async def test_closing_is_not_given_up(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    start = trio.current_time()
+    async with talking() as (client, wire):
+        Caller(nursery, lambda: client.call_tool("t" * 100_000))
+        await trio.testing.wait_all_tasks_blocked()
+        closers = [Caller(nursery, client.aclose) for _ in range(2)]
+        await trio.testing.wait_all_tasks_blocked()
+        for closer in closers:
+            closer.scope.cancel()
+        await trio.sleep(0.9)
+        assert not any(closer.ended.is_set() for closer in closers)
+        for closer in closers:
+            await closer.ended.wait()
+        assert trio.current_time() - start == pytest.approx(1.0)
+        with pytest.raises(trio.ClosedResourceError):
+            await client._stream.send_all(b"x")
+        assert b"\n" not in (await wire.stream.receive_some())  # it never read: half a message is what it has
+
+
+async def test_the_block_ends_while_another_task_closes(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    start = trio.current_time()
+    async with talking() as (client, wire):
+        Caller(nursery, lambda: client.call_tool("t" * 100_000))
+        await trio.testing.wait_all_tasks_blocked()
+        closer = Caller(nursery, client.aclose)
+        await trio.testing.wait_all_tasks_blocked()
+    assert trio.current_time() - start == pytest.approx(1.0)
+    await closer.ended.wait()
+    assert closer.error is None
+    with pytest.raises(trio.ClosedResourceError):
+        await client._stream.send_all(b"x")
+    await wire.stream.aclose()
+
+
+CHILD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import mcp_trio, trio
+server = mcp_trio.Server("child")
+@server.tool
+async def wait() -> None:
+    "Wait."
+    await trio.sleep_forever()
+mcp_trio.run(server)
+"""
+
+
+async def test_servers_in_child_processes(request: Any, nursery: trio.Nursery) -> None:
+    command = [sys.executable, "-c", CHILD, str(request.config.rootpath)]
+    with trio.fail_after(30):
+        async with connect(command) as one, connect(command) as two:
+            callers = [Caller(nursery, lambda c=client: c.call_tool("wait")) for client in (one, two)]  # type: ignore[misc]
+            await one.ping()
+            await one.aclose()
+            await two.ping()
+            nursery.start_soon(two.aclose)
+            for caller in callers:
+                await caller.ended.wait()
+                assert isinstance(caller.error, ConnectionLost)
