@@ -171,23 +171,23 @@ async def _stop(
     reading.cancel()
 
 
-def run(server: Server) -> None:
+def run(server: Server, *, grace: float = _GRACE) -> None:
     """Serve over stdio until the client closes stdin, or SIGINT or SIGTERM arrives: the `main` of a server file.
 
-    The first signal ends it in order: what runs gets five seconds, then it is cancelled, so that `finally` blocks are
+    The first signal ends it in order: what runs gets `grace` seconds, then it is cancelled, so that `finally` blocks are
     executed. The second one ends the process at once.
 
     Raises:
         SystemExit: with 130 or 143 after a signal.
         ConnectFailed: stdin or stdout is not open.
     """
-    stop = trio.run(_main, server)
+    stop = trio.run(_main, server, grace)
     if stop:
         raise SystemExit(stop)
 
 
-async def _main(server: Server) -> int:
+async def _main(server: Server, grace: float) -> int:
     stop = trio.Event()
     with stop_on_signals(stop.set) as caught:
-        await serve_stdio(server, stop=stop)
+        await serve_stdio(server, stop=stop, grace=grace)
     return caught.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from mcp_core.registry import Context, Server
 from mcp_core.types import LoggingMessageParams, TextContent
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import Wire, run
-from tests.core.helpers import VERSIONS, C, E, notification, result
+from tests.core.helpers import VERSIONS, C, E, line, notification, result
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -268,6 +269,30 @@ def test_what_is_fresh_is_not_asked_again_and_lets_others_run() -> None:
             assert (await wire.hear())["method"] == "server/discover"  # and no list before it
             ping.cancel()
             await asyncio.wait({ping})
+
+    run(main())
+
+
+def test_progress_that_comes_when_the_time_is_up() -> None:
+    async def main() -> None:
+        async with talking() as (client, wire):
+            told: list[object] = []
+            call = asyncio.create_task(
+                client.call_tool("t", timeout=0.05, progress=lambda *progress: told.append(progress))
+            )
+            asked = await wire.hear()
+            loop = asyncio.get_running_loop()
+
+            def hear() -> None:  # after the timer and before the task
+                late = notification("notifications/progress", {"progressToken": asked["id"], "progress": 1})
+                client._conn.receive_data(line(late), loop.time())
+                client._link.pump()
+
+            time.sleep(0.1)  # noqa: ASYNC251 - so that the timer is due when the loop looks again
+            loop.call_soon(loop.call_soon, hear)
+            with pytest.raises(CallTimeout):
+                await call
+            assert told == [(1, None, None)]
 
     run(main())
 

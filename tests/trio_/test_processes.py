@@ -114,7 +114,7 @@ async def late(mark: str) -> str:
 
 
 if __name__ == "__main__":
-    mcp_trio.run(server)
+    mcp_trio.run(server, grace=0.5)
     print("after run", file=sys.stderr)
 """
 
@@ -233,7 +233,7 @@ async def test_the_first_signal_ends_a_server(
         child.process.send_signal(number)
         start = time.monotonic()
         assert await child.ended() == STATUS[number]
-        assert time.monotonic() - start < 4  # it takes milliseconds, unless the machine is busy
+        assert time.monotonic() - start < 4  # half a second for what runs, unless the machine is busy
     assert b"Traceback" not in child.stderr
     if tool == "wait":
         assert mark.read_text() == "finally"
