@@ -482,9 +482,8 @@ class Connection:
         if own is not None:
             own(self, told)
         elif self.peer is None:
-            if (
-                row.step is Step.PING
-            ):  # the one kind that may come before the opening is complete: a server's log
+            # Before the opening is complete one kind may come: a server's log.
+            if row.step is Step.PING:
                 self._events.append(NotificationReceived(row, told, None, self._intake.related))
         elif method in self.config.terms[self.role][self.peer.dialect].receives:
             self._events.append(NotificationReceived(row, told, self.peer, self._intake.related))

@@ -275,7 +275,7 @@ def test_what_is_found_is_what_was_said_last_and_is_still_fresh(steps: list[Step
             if ttl > 0:
                 model[method, cursor] = (number, now + ttl)
         elif act == "wait":
-            now += ttl
+            now += abs(ttl)
         else:
             cache.forget(method) if act == "forget" else cache.invalidate(f"notifications/{method}_changed")
             model = {key: said for key, said in model.items() if key[0] != method}
