@@ -489,7 +489,7 @@ class Connection:
             self._events.append(NotificationReceived(row, told, self.peer, self._intake.related))
 
     def _response(self, envelope: Envelope) -> None:
-        id = _id(envelope)
+        id = None if envelope.id is UNSET else envelope.id
         if id is None:
             assert envelope.error is not UNSET
             self._rejected(f"the peer could not read a message of ours: {error_of(envelope.error)}")
@@ -552,13 +552,14 @@ class Connection:
             self._keep_alive.heard(now)
 
     def _look_for_life(self, now: float) -> None:
+        if self._requests.escape is not None or self._out.answers > self._most_queued:
+            self._heard(now)  # it is we who do not listen
         due = self._keep_alive.due(now)
-        if due is Due.ASK and self.peer is not None:
+        if due is Due.ASK and self.peer is not None and self.state is State.READY:
             self.send_request(self.peer.dialect.ping, token=STILL_THERE)
         elif due is Due.GIVE_UP:
-            self._end(
-                ConnectionLost(f"the {self.role.other.value} was silent for {self._keep_alive.silence:g} s")
-            )
+            silent = f"the {self.role.other.value} was silent for {self._keep_alive.silence:g} s"
+            self._end(ConnectionLost(silent))
 
     # -- Opening ------------------------------------------------------------------------------------------------------------
 
@@ -595,6 +596,7 @@ class Connection:
     def _ready(self, peer: Peer) -> None:
         self._keep_alive.heard(self._now)
         self._events.append(PeerReady(peer))
+        self._fill()
 
     # -- Endings ------------------------------------------------------------------------------------------------------------
 
@@ -685,10 +687,6 @@ class Connection:
     ) -> None:
         self._rejections += 1
         self._events.append(MessageRejected(RemoteProtocolError(problem, fault, data), id))
-
-
-def _id(envelope: Envelope) -> RequestId | None:
-    return None if envelope.id is UNSET else envelope.id
 
 
 # Notifications that mean the same to every driver, so that none has to deal with them.

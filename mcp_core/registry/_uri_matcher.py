@@ -273,20 +273,20 @@ def _finish(steps: list[Step], refuse: Refuse) -> list[Step]:
         following = steps[index + 1 :]
         fixed = following[0].text if following and isinstance(following[0], Fixed) else ""
         after = following[1:] if fixed else following  # what comes behind the fixed text
-        done.append(_end_of(step, fixed, after[0] if after else None, refuse))
+        done.append(_end_of(step, fixed, after, refuse))
     return _without_suffixes(done)
 
 
-def _end_of(step: Step, fixed: str, after: Step | None, refuse: Refuse) -> Step:
-    lead = _first_character(after)
+def _end_of(step: Step, fixed: str, after: list[Step], refuse: Refuse) -> Step:
+    lead = _first_character(after[0]) if after else None
     first_after = fixed[:1] or lead
-    followed = bool(fixed) or after is not None
+    followed = bool(fixed or after)
     match step:
         case Single(name, explode):
             hard = next((c for c in fixed if c in RESERVED), None)
             soft = fixed if hard is None else fixed[: fixed.index(hard)]
             hard = hard or lead
-            if after is not None and hard is None:
+            if after and hard is None:
                 raise refuse(
                     f"nothing that is always encoded in a value stands between {name!r} and what follows it"
                 )
@@ -294,11 +294,13 @@ def _end_of(step: Step, fixed: str, after: Step | None, refuse: Refuse) -> Step:
                 raise refuse(f"{name!r} is a list of values with commas, and a comma follows it")
             return Single(name, explode, _SEGMENT_END + (hard or ""), soft)
         case Rest(name, relative=relative):
-            if after is not None and not (isinstance(after, Named) and after.first == "?" and not fixed):
+            # A query may be absent, so nothing can stand behind it: the value would take that too.
+            query = not fixed and len(after) == 1 and lead == "?"
+            if after and not query:
                 raise refuse(
-                    f"{name!r} may hold anything, so only a last fixed text or {{?...}} may follow it"
+                    f"{name!r} may hold anything, so only a last fixed text or a last {{?...}} may follow it"
                 )
-            return Rest(name, fixed, after is not None, relative)
+            return Rest(name, fixed, query, relative)
         case Segments(name):
             if followed and first_after not in ("?", "#"):
                 raise refuse(f"{name!r} takes all segments, so only a query or a fragment may follow it")
@@ -314,7 +316,7 @@ def _end_of(step: Step, fixed: str, after: Step | None, refuse: Refuse) -> Step:
             return step
 
 
-def _first_character(step: Step | None) -> str | None:
+def _first_character(step: Step) -> str | None:
     """The reserved character with which `step` begins if it is there at all; None if there is no such."""
     match step:
         case Named(first):

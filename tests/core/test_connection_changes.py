@@ -102,6 +102,7 @@ def test_nothing_is_told_before_the_session_is_open() -> None:
     assert talk.conn.send_change(TOOLS)
     assert talk.says() == []
     talk.hears(INITIALIZED)
+    assert talk.conn.queued() > 0  # so that a driver knows that there is something to write
     assert told(talk) == [("notifications/tools/list_changed", None)]
 
 

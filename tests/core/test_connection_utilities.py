@@ -211,6 +211,28 @@ def test_a_peer_that_stays_silent_is_given_up(role: Role) -> None:
     assert talk.says() == []
 
 
+def test_who_is_not_listened_to_is_not_silent() -> None:
+    config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100))
+    talk = opened(Role.SERVER, D, config)
+    assert kinds(talk.hears(*(ping(n) for n in range(9)))) == []
+    for _ in range(5):  # its answers wait to be read
+        assert talk.paused()
+        assert talk.waits(10.0) == []
+        assert talk.conn.next_deadline() == talk.now + 10.0
+    while talk.says():
+        talk.events()
+    assert kinds(talk.hears(call(11), call(12), call(13))) == ["RequestReceived"]
+    for _ in range(2):  # its requests wait for a place
+        assert talk.paused()
+        assert talk.waits(10.0) == []
+    assert talk.says() == []
+    assert kinds(talk.waits(5.0)) == ["MessageRejected"]
+    assert only(talk.says())["id"] == 13
+    assert talk.waits(5.0) == []
+    assert only(talk.says())["method"] == "ping"  # now it is listened to again
+    assert_closed(talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s")
+
+
 def test_it_begins_with_the_conversation() -> None:
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
     talk.hears(initialize(D))
@@ -289,6 +311,13 @@ def test_winding_down_cancels_nothing_until_it_is_closed() -> None:
     assert kinds(talk.events()) == ["RequestCancelled", "ConnectionClosed"]
     talk.conn.wind_down()
     assert talk.state() is State.CLOSED
+
+
+def test_a_silent_client_is_not_asked_while_winding_down() -> None:
+    talk = living(Role.SERVER, D)
+    talk.conn.wind_down()
+    assert talk.waits(10.0) == []
+    assert talk.says() == []
 
 
 def test_a_client_does_not_wind_down() -> None:

@@ -188,6 +188,7 @@ def test_a_lone_surrogate_is_no_match() -> None:
         ("{+a}/{b}", "'a' may hold anything"),
         ("{+a}/x{?b}", "'a' may hold anything"),
         ("{+a}{&b}", "'a' may hold anything"),
+        ("{+a}{?b}#", "'a' may hold anything"),
         ("x{/a*}/y", "'a' takes all segments"),
         ("x{/a*}{b}", "'a' takes all segments"),
         ("x{/a*}{;b}", "'a' takes all segments"),

@@ -1,0 +1,162 @@
+# Invariant: bytes are an Envelope or a BadMessage, never anything else and never neither; the standard library's JSON
+# agrees which of the two; what was read and is written again reads the same, on one line; an id keeps its type.
+"""One message's bytes, read and written by `mcp_core._jsonrpc`.
+
+The second opinion is `fuzz.verdicts`. It is unsure only where readers of JSON may differ, and even there nothing but a
+`BadMessage` may come out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from msgspec import UNSET
+
+from mcp_core import Role
+from mcp_core._jsonrpc import (
+    BadMessage,
+    Envelope,
+    decode,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+    is_batch,
+    one_line,
+    split_batch,
+)
+
+from .messages import VERSIONS, messages
+from .mutations import damaged, twisted
+from .targets import Target
+from .values import encoded, json_values, weighted
+from .verdicts import Verdict, judge, judge_batch
+
+ID_LIMIT: Final = 256
+METHOD_LIMIT: Final = 256
+
+
+def check(data: bytes) -> Iterable[str]:
+    yield from _check_one(data)
+    if is_batch(data):
+        yield from _check_batch(data)
+
+
+def _check_one(data: bytes) -> Iterable[str]:
+    verdict = judge(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
+    try:
+        envelope = decode(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
+    except BadMessage as bad:
+        assert verdict.kind in ("bad", "unsure"), f"refused a {verdict.kind}: {bad}"
+        assert type(bad.id) in (int, str, type(None))
+        # An id that stands twice may be either, or none.
+        if bad.id is not None and verdict.id is not None:
+            assert (type(bad.id), bad.id) == (type(verdict.id), verdict.id), "the id is another one"
+        bad.message.encode()
+        yield f"{bad.fault.value}, {bad.looks}: {verdict.why or 'unsure'}"[:60]
+        return
+    assert verdict.kind != "bad", f"took what is wrong: {verdict.why}"
+    if verdict.kind == "unsure":
+        yield "taken, unsure"
+        return
+    _agree(envelope, verdict)
+    # Only an object is written as a result; what else a peer sends is refused by whoever knows the method.
+    if envelope.result is UNSET or bytes(envelope.result).startswith(b"{"):
+        _check_round_trip(envelope)
+    line = one_line(data)
+    assert b"\n" not in line
+    assert json.loads(line) == json.loads(data)
+    yield verdict.kind
+    yield f"members {sorted(verdict.members)}"
+
+
+def _agree(envelope: Envelope, verdict: Verdict) -> None:
+    for name in ("id", "method"):
+        mine, theirs = getattr(envelope, name), verdict.members.get(name, UNSET)
+        assert (type(mine), mine) == (type(theirs), theirs), f"{name}: {mine!r} and {theirs!r}"
+    for name in ("params", "result", "error"):
+        raw = getattr(envelope, name)
+        assert (raw is UNSET) is (name not in verdict.members), f"{name} is there for one of two readers"
+        if raw is not UNSET:
+            value = json.loads(bytes(raw), object_pairs_hook=list)
+            assert _are_same(value, verdict.members[name]), f"{name} is another one"
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON, however deep; to Python True is 1."""
+    waiting = [(one, other)]
+    while waiting:
+        mine, theirs = waiting.pop()
+        if isinstance(mine, list | tuple) and isinstance(theirs, list | tuple) and len(mine) == len(theirs):
+            waiting.extend(zip(mine, theirs, strict=True))
+        elif type(mine) is not type(theirs) or mine != theirs:
+            return False
+    return True
+
+
+def _check_round_trip(envelope: Envelope) -> None:
+    id = None if envelope.id is UNSET else envelope.id
+    params = None if envelope.params is UNSET else bytes(envelope.params)
+    if envelope.method is not UNSET:
+        if id is None:
+            again = encode_notification(envelope.method, params)
+        else:
+            again = encode_request(id, envelope.method, params)
+    elif envelope.result is not UNSET:
+        assert id is not None
+        again = encode_result(id, bytes(envelope.result))
+    else:
+        assert envelope.error is not UNSET
+        null_id = id is None and envelope.id is None
+        again = encode_error(id, bytes(envelope.error), null_id=null_id)
+    found = decode(again, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
+    for name in ("id", "method", "result", "error"):
+        mine, theirs = getattr(found, name), getattr(envelope, name)
+        assert type(mine) is type(theirs)
+        assert mine == theirs, f"{name} is {theirs!r} when read and {mine!r} when written and read"
+    if envelope.method is not UNSET:
+        assert found.params == envelope.params
+
+
+def _check_batch(data: bytes) -> Iterable[str]:
+    verdicts = judge_batch(data)
+    try:
+        members = split_batch(data)
+    except BadMessage as bad:
+        assert verdicts is None or any(v.kind == "unsure" for v in verdicts), f"refused a batch: {bad}"
+        yield "no batch"
+        return
+    if verdicts is not None:
+        assert len(members) == len(verdicts), "a batch has another number of members"
+        assert [judge(member).kind for member in members] == [verdict.kind for verdict in verdicts]
+    for member in members:
+        _ = list(_check_one(member))
+    yield f"batch of {min(len(members), 3)}"
+
+
+def cases(seeds: Sequence[bytes]) -> SearchStrategy[bytes]:
+    valid = st.one_of([messages(version, role) for version in VERSIONS for role in Role])
+    written = valid.map(encoded)
+    spaced = valid.map(lambda message: json.dumps(message, indent=1).encode())
+    recorded = st.sampled_from(seeds) if seeds else written
+    batch = st.lists(st.one_of(recorded, written, twisted(valid)), max_size=4).map(
+        lambda members: b"[" + b",".join(members) + b"]"
+    )
+    return weighted(
+        (4, twisted(valid)),
+        (4, damaged(recorded)),
+        (1, written),
+        (1, spaced),
+        (1, damaged(spaced)),
+        (1, json_values().map(encoded)),
+        (1, batch),
+        (1, damaged(batch)),
+        (1, st.binary(max_size=40)),
+    )
+
+
+TARGET: Final = Target("jsonrpc", cases, check, raw=True)

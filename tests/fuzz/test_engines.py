@@ -1,0 +1,174 @@
+"""The engines and the command: what fails is found, made small, shown and kept; a run can be repeated, and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import strategies as st
+
+from fuzz import __main__ as command
+from fuzz import engines
+from fuzz.engines import Endless, by_atheris, by_hypothesis, checked
+from fuzz.targets import Target, as_row, load, read_case, target_names
+from fuzz.timing import within
+from mcp_core import _jsonrpc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug in the core that only generated cases can find: members that stand twice are let pass."""
+    monkeypatch.setattr(_jsonrpc, "_refuse_duplicates", lambda data, envelope: None)
+    monkeypatch.setattr(engines, "committed", lambda target: {})
+
+
+@pytest.mark.usefixtures("planted")
+def test_what_fails_is_made_small() -> None:
+    run, finding = by_hypothesis(load("jsonrpc"), cases=5_000, keep=False)
+    assert finding is not None
+    assert "a member stands twice" in str(finding.error)
+    assert len(finding.case) < 120, finding.case
+    assert run.cases < 5_000
+
+
+def test_a_recorded_case_that_fails_is_a_finding() -> None:
+    def check(case: Any) -> list[str]:
+        raise AssertionError("no")
+
+    run, finding = by_hypothesis(load("jsonrpc")._replace(check=check), cases=5, keep=False)
+    assert finding is not None
+    assert run.cases == 0
+
+
+def test_a_target_that_cannot_make_cases_says_so() -> None:
+    broken = Target("broken", lambda seeds: st.integers().map(lambda number: number // 0), lambda case: ())
+    with pytest.raises(ZeroDivisionError):
+        by_hypothesis(broken, cases=5, keep=False)
+
+
+def test_the_same_seed_gives_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "ROUND", 50)
+
+    def tried(seed: int) -> list[Any]:
+        found: list[Any] = []
+
+        def check(case: Any) -> list[str]:
+            found.append(case)
+            return [str(case)[:1]]
+
+        def cases(seeds: Sequence[Any]) -> st.SearchStrategy[Any]:
+            return st.integers() | st.sampled_from(seeds or (0,))
+
+        by_hypothesis(Target("seeded", cases, check), cases=120, seed=seed, keep=False)
+        return found
+
+    assert tried(1) == tried(1)
+    assert tried(1) != tried(2)
+
+
+def test_time_ends_a_run() -> None:
+    run, finding = by_hypothesis(load("jsonrpc"), seconds=0.2, keep=False)
+    assert finding is None
+    assert 0 < run.cases < 5_000
+
+
+def endless(case: Any) -> list[str]:
+    while True:
+        pass
+
+
+def test_a_case_that_does_not_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "LONGEST_CASE", 0.05)
+    with pytest.raises(Endless):
+        checked(Target("endless", lambda seeds: st.just(0), endless), 0)
+
+
+def test_what_takes_too_long_is_found_out() -> None:
+    assert within(60.0, lambda: 1) == 1
+    with pytest.raises(AssertionError, match="may take -1"):
+        within(-1.0, lambda: 1)
+
+
+# -- The command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("planted")
+def test_the_command_shows_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "FINDINGS", tmp_path / "findings")
+    monkeypatch.setattr("fuzz.targets.CORPUS", tmp_path / "corpus")
+    assert command.main(["jsonrpc", "--cases", "5000"]) == 1
+    (saved,) = (tmp_path / "findings").iterdir()
+    found = read_case(load("jsonrpc"), saved)
+    shown = capsys.readouterr()
+    assert as_row(load("jsonrpc"), found) in shown.out
+    assert str(saved) in shown.out
+    assert "cases/s" in shown.err
+    assert list((tmp_path / "corpus" / "jsonrpc").glob("found-*"))
+    assert command.main(["jsonrpc", str(saved)]) == 1
+    assert "fails" in capsys.readouterr().out
+
+
+def test_the_command_without_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = load("framing")
+    assert command.main(["framing", str(target.corpus / "crlf")]) == 0
+    assert "crlf: " in capsys.readouterr().out
+    assert command.main(["--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == target_names()
+    monkeypatch.setattr("fuzz.targets.CORPUS", tmp_path)
+    assert command.main(["framing", "--cases", "10"]) == 0
+    assert "framing: 10 cases in 0 s" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        command.main([])
+    assert end.value.code == 2
+
+
+# -- atheris -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["jsonrpc", "framing"])
+def test_atheris_is_given_the_target(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, planted: None
+) -> None:
+    """A stand-in for atheris, which is no dependency: it shows how it is called, and makes three calls itself."""
+    options: list[str] = []
+
+    def fuzz() -> None:
+        for data in (b"", b"\0" * 40, b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}'):
+            feed[0](data)
+
+    feed: list[Any] = []
+
+    def set_up(arguments: list[str], one: Any) -> None:
+        options.extend(arguments)
+        feed.append(one)
+
+    stand_in = SimpleNamespace(
+        instrument_imports=lambda include: contextlib.nullcontext(), Setup=set_up, Fuzz=fuzz
+    )
+    monkeypatch.setitem(sys.modules, "atheris", stand_in)
+    monkeypatch.setattr(engines, "HERE", tmp_path)
+    reported: list[Any] = []
+    fails = pytest.raises(AssertionError, match="a member stands twice")
+    with fails if name == "jsonrpc" else contextlib.nullcontext():
+        by_atheris(lambda: load(name), lambda *found: reported.append(found), seconds=5, cases=9, seed=3)
+    assert len(reported) == (name == "jsonrpc")
+    assert {"-seed=3", "-max_total_time=5", "-runs=9"} <= set(options)
+
+
+@pytest.mark.skipif(find_spec("atheris") is not None, reason="atheris is installed")
+def test_without_atheris_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["framing", "--engine", "atheris"]) == 2
+    assert "not installed" in capsys.readouterr().err

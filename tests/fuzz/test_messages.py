@@ -1,0 +1,50 @@
+"""What cases are made of: valid messages are valid, and damage is done."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.messages import VERSIONS, messages, responses
+from fuzz.mutations import damaged, reordered, split, twisted
+from fuzz.values import encoded
+from fuzz.verdicts import judge
+from mcp_core import DIALECTS, LATEST, Role
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_valid_messages_are_valid(version: str, role: Role) -> None:
+    rows = DIALECTS[version].receives[role]
+
+    @settings(max_examples=20, database=None, derandomize=True)
+    @given(messages(version, role))
+    def holds(message: dict[str, Any]) -> None:
+        assert judge(encoded(message)).kind in ("request", "notification", "response")
+        if "method" in message:
+            rows[message["method"]].read_params(encoded(message.get("params", {})))
+
+    holds()
+
+
+@settings(max_examples=30, database=None, derandomize=True)
+@given(st.data())
+def test_damage_is_done(data: st.DataObject) -> None:
+    line = encoded(data.draw(messages()))
+    assert isinstance(data.draw(damaged(st.just(line))), bytes)
+    assert data.draw(twisted(responses(LATEST))).startswith(b"{")
+    assert b"".join(data.draw(split(st.just(line)))) == line
+    assert set(data.draw(reordered(st.just([1, 2, 3])))) <= {1, 2, 3}
+
+
+def test_the_code_of_the_readme_runs() -> None:
+    text = (Path(__file__).parents[2] / "fuzz" / "README.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(import .*?)```", text, re.DOTALL)
+    space: dict[str, Any] = {}
+    exec(compile(code, "fuzz/README.md", "exec"), space)
+    settings(max_examples=20, database=None, derandomize=True)(space["test_it_lives"])()

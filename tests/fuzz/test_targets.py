@@ -1,0 +1,191 @@
+"""Every fuzz target: its invariant holds for recorded cases and a few new ones, and does not hold for a broken core.
+
+What a long run finds comes here: the case as a row of `FOUND` or as a file of the corpus, and the fix with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from fuzz import engines
+from fuzz.engines import by_hypothesis, checked
+from fuzz.fuzz_signature import _declared
+from fuzz.messages import VERSIONS
+from fuzz.pair import common
+from fuzz.targets import as_row, committed, invariant_of, load, read_case, target_names, write_case
+from mcp_core import _framing, _jsonrpc, _opening, _outbox
+from mcp_core._asked import Asked
+from mcp_core._rate import Bucket
+from mcp_core._requests import Requests
+from mcp_core.registry import _schema, _signature, _uri_matcher
+
+NAMES = target_names()
+# Enough to try every kind of case, few enough for every test run.
+CASES = {"connection": 60, "pair": 100}
+
+# Cases that broke an invariant once: a row as `python -m fuzz` prints it.
+FOUND: list[tuple[str, Any]] = [
+    # A server that was winding down asked a silent client for a sign of life, which raised.
+    (
+        "connection",
+        (
+            "server",
+            ("2025-11-25",),
+            "2025-11-25",
+            (1, 1, 1000),
+            ("watchful",),
+            [("wind down",), ("wait", 6.0)],
+        ),
+    ),
+    # A change that was told before the conversation was open waited for the next message after it.
+    (
+        "connection",
+        (
+            "server",
+            ("2025-11-25",),
+            "",
+            (1, 1, 1000),
+            (),
+            [
+                (
+                    "hear",
+                    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+                    b'"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n',
+                ),
+                ("change", "notifications/tools/list_changed"),
+                ("hear", b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'),
+            ],
+        ),
+    ),
+    # Chunks that came while lines were waiting were read before those that had come earlier.
+    ("framing", (0, [b"\r", b"\n\n"], 2, 1)),
+    # Python puts no lists into sets, which came out as a TypeError.
+    ("signature", ([("a", ["set", "few"], ())], b'{"a":[[]]}')),
+    # A type that nothing is read as was accepted for the sake of its description.
+    ("signature", ([("a", ["described", "type"], ())], b'{"a":null}')),
+    # The schema of this could not be written into any list of tools.
+    ("signature", ([("a", ["union", ["union", "Any", "Node"], "Pet"], ())], b'{"a":null}')),
+    # A query between a path and a fixed text may be absent, and then the path took the text too.
+    ("uri_template", ("{+%41}{?a*}#", {"%41": "a", "a": ""}, "a?a=#", 1)),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_invariant_holds(name: str) -> None:
+    run, finding = by_hypothesis(load(name), cases=CASES.get(name, 200), keep=False)
+    assert finding is None, as_row(run.target, finding.case)
+    assert run.cases == CASES.get(name, 200)
+    assert len(run.seen) > 5
+    assert repr(run) == f"<Run of {name}, {run.cases} cases, {len(run.seen)} outcomes>"
+
+
+@pytest.mark.parametrize(("name", "case"), FOUND)
+def test_what_was_found_once_holds(name: str, case: Any) -> None:
+    assert checked(load(name), case)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_target_says_what_holds(name: str) -> None:
+    assert len(invariant_of(name)) > 100
+    assert len(committed(load(name))) > 5
+
+
+def test_there_is_no_other_target() -> None:
+    with pytest.raises(KeyError):
+        load("nothing")
+
+
+@pytest.mark.parametrize("name", ["jsonrpc", "connection"])
+def test_cases_are_written_as_they_are(name: str, tmp_path: Any) -> None:
+    target = load(name)
+    for case in committed(target).values():
+        assert read_case(target, write_case(target, case, tmp_path, "x-")) == case
+
+
+# -- A broken core is found out ----------------------------------------------------------------------------------------
+
+
+def _admit_all(self: Requests, event: Any, request: Any) -> bool:
+    self.table[event.id] = request
+    return True
+
+
+def _take_and_miscount(self: _outbox.Outbox) -> bytes:
+    messages, self._messages = self._messages, []
+    return b"".join(message.data + b"\n" for message in messages)
+
+
+def _schema_without_required(struct: type[Struct], function: Any) -> dict[str, Any]:
+    schema = _argument_schema(struct, function)
+    schema.pop("required", None)
+    return schema
+
+
+_argument_schema = _signature._argument_schema
+
+
+def _misfit(self: _signature.ArgumentReader, arguments: Any, first: Exception) -> Any:
+    raise _signature.Misfit("no")
+
+
+# target, what is broken: where, its name, and what stands in its place
+BROKEN: list[tuple[str, object, str, Any]] = [
+    ("framing", _framing, "_CR", 0x20),
+    ("jsonrpc", _jsonrpc, "_refuse_duplicates", lambda data, envelope: None),
+    ("opening", _opening, "best", lambda dialects, versions: dialects[0] if dialects else None),
+    ("connection", Requests, "cancel", lambda self, id: None),
+    ("connection", Requests, "add", _admit_all),
+    ("connection", Requests, "end_all", lambda self: []),
+    ("connection", Requests, "_resume", lambda self: None),
+    ("connection", Asked, "give_up_for", lambda self, parent: None),
+    ("connection", Bucket, "take", lambda self, now: 0.0),
+    ("connection", _outbox.Outbox, "take_lines", _take_and_miscount),
+    ("pair", Requests, "cancel", lambda self, id: None),
+    ("pair", Asked, "progressed", lambda self, params: None),
+    ("arguments", _schema.GivenSchema, "fault_of", lambda self, value: None),
+    ("signature", _signature, "_argument_schema", _schema_without_required),
+    ("signature", _signature.ArgumentReader, "_read_again", _misfit),
+    ("uri_template", _uri_matcher, "_one", _uri_matcher._decode),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "what", "instead"), BROKEN, ids=[f"{row[0]}-{row[2]}" for row in BROKEN]
+)
+def test_a_broken_core_is_found_out(
+    name: str, place: object, what: str, instead: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By cases that are made, without the help of recorded ones."""
+    monkeypatch.setattr(place, what, instead)
+    monkeypatch.setattr(engines, "committed", lambda target: {})
+    _declared.cache_clear()
+    run, finding = by_hypothesis(load(name), cases=3_000, keep=False, small=False)
+    _declared.cache_clear()
+    assert finding is not None
+    assert run.cases < 3_000
+
+
+def test_every_target_can_fail() -> None:
+    assert {name for name, *_ in BROKEN} == set(NAMES)
+
+
+# -- What the judges know ----------------------------------------------------------------------------------------------
+
+# client, server, the revision they meet in
+MEETINGS = [
+    (VERSIONS, VERSIONS, "2026-07-28"),
+    (VERSIONS, VERSIONS[:4], "2025-11-25"),
+    (VERSIONS[:4], VERSIONS, "2025-11-25"),
+    (VERSIONS[:1], VERSIONS, "2024-11-05"),
+    (VERSIONS[4:], VERSIONS[:4], None),
+    (("2025-03-26", "2025-06-18"), ("2024-11-05", "2025-03-26"), "2025-03-26"),
+    (("2024-11-05", "2025-06-18"), ("2024-11-05", "2025-03-26"), None),
+]
+
+
+@pytest.mark.parametrize(("client", "server", "met"), MEETINGS)
+def test_where_two_sides_meet(client: tuple[str, ...], server: tuple[str, ...], met: str | None) -> None:
+    assert common(client, server) == met
