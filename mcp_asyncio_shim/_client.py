@@ -1,7 +1,7 @@
 """A client: what asyncio adds to a `Caller` is the waiting, and the ways to a server, in this process or in a child process.
 
 Rules: whatever happens to the conversation, every pending call ends at once with one typed exception. What a `connect` starts
-does not outlive its block. It refuses to know what may be asked, and what an answer means.
+does not outlive its block, nor do callbacks that answer the server. It refuses to know what may be asked, and what an answer means.
 """
 
 from __future__ import annotations
@@ -13,12 +13,22 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypeVar, Unpack
 
-from mcp_core import Caller, CallerOptions, CallOptions, Config, ConnectFailed, Steps, Waiter, client_config
+from mcp_core import (
+    Answering,
+    Caller,
+    CallerOptions,
+    CallOptions,
+    Config,
+    ConnectFailed,
+    Steps,
+    Waiter,
+    client_config,
+)
 from mcp_core.registry import Server
 
 from ._link import Link, Streams
 from ._pipes import child_streams
-from ._server import _log, serve_streams
+from ._server import _log, serve_streams, start_job
 
 T = TypeVar("T")
 
@@ -42,12 +52,14 @@ class Client(Caller):
     """One open conversation with a server, made by `connect`. See `Caller` for its calls and what they raise."""
 
     def __init__(self, streams: Streams, config: Config, options: CallerOptions) -> None:
-        super().__init__(config, options, asyncio.get_running_loop().time)
+        super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
         self._link = Link(self._conn, streams, self._take)
+        self._jobs: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
         await self._link.aclose()
+        await self._link.until(lambda: not self._jobs - {asyncio.current_task()})
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
@@ -61,6 +73,12 @@ class Client(Caller):
             self._drop(call)
             self._link.pump()
         return call.result()
+
+    def _run(self, answering: Answering) -> None:
+        start_job(answering, self._jobs, self._link)
+
+    def _pump(self) -> None:
+        self._link.pump()
 
     def _report(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)

@@ -11,13 +11,13 @@ import logging
 import secrets
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext, suppress
-from functools import partial
 from typing import Any, TypeVar
 
-from mcp_core import Connection, Event, RequestReceived, Role
-from mcp_core.registry import Job, Runtime, Server, Service
+from mcp_core import Answering, Connection, Event, RequestReceived, Role
+from mcp_core.registry import Job, Round, Runtime, Server, Service
 
 from ._link import LAST_WRITE, Link, Streams
 from ._pipes import standard_streams
@@ -48,6 +48,19 @@ class _Runtime(Runtime):
 
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return asyncio.to_thread(_called, function)
+
+    async def ask(self, asked: Round[T]) -> T:
+        awake = asyncio.Event()
+        with asked.under_way(awake.set), suppress(TimeoutError):
+            async with asyncio.timeout(asked.seconds):
+                await awake.wait()
+        return asked.result()
+
+    def wall_time(self) -> float:
+        return time.time()
+
+    def entropy(self, size: int) -> bytes:
+        return secrets.token_bytes(size)
 
     @property
     def in_worker_thread(self) -> bool:
@@ -87,15 +100,7 @@ async def _converse(server: Server, streams: Streams, lifespan: Any, grace: floa
     def take(event: Event) -> None:
         job = service.take(event)
         if job is not None:
-            task = asyncio.create_task(_run(job))
-            job.stop = task.cancel
-            jobs.add(task)
-            task.add_done_callback(partial(settle, job))
-
-    def settle(job: Job, task: asyncio.Task[None]) -> None:
-        jobs.discard(task)
-        job.dropped()
-        link.pump()
+            start_job(job, jobs, link)
 
     link = Link(Connection(Role.SERVER, server.config()), streams, take)
     service = Service(server, link.conn, _Runtime(link), lifespan)
@@ -112,9 +117,23 @@ async def _converse(server: Server, streams: Streams, lifespan: Any, grace: floa
         await link.until(lambda: not jobs)
 
 
-async def _run(job: Job) -> None:
+def start_job(job: Job | Answering, jobs: set[asyncio.Task[None]], link: Link) -> None:
+    """Run `job` in a task, which is among `jobs` as long as it lasts."""
+
+    def settle(task: asyncio.Task[None]) -> None:
+        jobs.discard(task)
+        job.dropped()
+        link.pump()
+
+    task = asyncio.create_task(_run(job))
+    job.stop = task.cancel
+    jobs.add(task)
+    task.add_done_callback(settle)
+
+
+async def _run(job: Job | Answering) -> None:
     try:
-        job.done(await job.start())
+        job.done(await job)
     except BaseException as exc:
         task = asyncio.current_task()
         if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():

@@ -5,8 +5,11 @@ Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authori
 
 from __future__ import annotations
 
-from ._caller import Caller, CallerOptions, client_config
-from ._calls import CallOptions, Pending, Steps, Waiter, deliver
+from ._answering import Answering, answer_form
+from ._caller import Caller
+from ._caller_options import CallerOptions, client_config
+from ._calls import CallOptions, Pending, Steps, Turn, Waiter, deliver
+from ._changes import Changes
 from ._config import CLIENT_LIMITS, Config, Limits
 from ._connection import Connection
 from ._dialects import ALL, DIALECTS, LATEST, Dialect
@@ -43,10 +46,12 @@ from ._events import (
 from ._methods import METHODS, Method, Role
 from ._outbox import Kind, Outgoing
 from ._pump import Pump
+from ._questions import FormSchema
 from ._rate import Bucket, Rate
 from ._standing import Standing
 from ._state import State
 from ._stats import Stats
+from ._subscriptions import Change
 from ._version import __version__
 
 __all__ = [
@@ -57,12 +62,15 @@ __all__ = [
     "METHODS",
     "NEED_DATA",
     "PAUSED",
+    "Answering",
     "AuthRequired",
     "Bucket",
     "CallOptions",
     "CallTimeout",
     "Caller",
     "CallerOptions",
+    "Change",
+    "Changes",
     "Config",
     "ConnectFailed",
     "Connection",
@@ -72,6 +80,7 @@ __all__ = [
     "ErrorReceived",
     "Event",
     "Fault",
+    "FormSchema",
     "InputRequested",
     "Kind",
     "Limits",
@@ -100,8 +109,10 @@ __all__ = [
     "Stats",
     "Steps",
     "ToolError",
+    "Turn",
     "Waiter",
     "__version__",
+    "answer_form",
     "client_config",
     "deliver",
 ]

@@ -40,8 +40,7 @@ _READ: Final = {
 }
 _INPUTS: Final = ("inputResponses", "requestState")
 
-# Notifications, and the methods whose results they make stale. The URI of an update may be that of a part of what was
-# watched, which need not look like it: so it is all that was read.
+# Notifications, and the methods whose results they make stale.
 _STALE: Final[Mapping[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
@@ -103,13 +102,23 @@ class ResultCache:
         while self._bytes > _MOST_BYTES or len(self._kept) > _MOST_RESULTS:
             self._drop(next(iter(self._kept)))  # what was asked longest ago
 
-    def invalidate(self, notification: str) -> None:
-        """The server has sent this notification: forget what it makes stale."""
+    def invalidate(self, notification: str, uri: str | None = None) -> None:
+        """The server has sent this notification: forget what it makes stale.
+
+        `uri` is for an update of just that resource. Without it, it may be of a part of any, for a part's URI need not look
+        like that of the whole.
+        """
         methods = _STALE.get(notification)
-        if methods is not None:
-            self.turn += 1
-            for method in methods:
+        if methods is None:
+            return
+        self.turn += 1
+        for method in methods:
+            if uri is None:
                 self.forget(method)
+            else:
+                key = _key(method, {"uri": uri})
+                if key in self._kept:
+                    self._drop(key)
 
     def forget(self, method: str) -> None:
         """Drop all results of `method`."""
@@ -121,12 +130,15 @@ class ResultCache:
 
 
 def _key(method: str, params: Mapping[str, Any] | None) -> tuple[str, bytes] | None:
-    """What identifies a request, None for one whose results are not kept."""
+    """What identifies a request, None for one whose results are not kept, or that cannot be made."""
     if method not in _READ:
         return None
     if params is None:
         return method, b""
-    return None if any(name in params for name in _INPUTS) else (method, encode(params))
+    try:
+        return None if any(name in params for name in _INPUTS) else (method, encode(params))
+    except UnicodeEncodeError:
+        return None
 
 
 def _size(key: tuple[str, bytes], kept: _Kept) -> int:

@@ -7,6 +7,9 @@ Rules of this file:
 2. What a call can be told beside its arguments is the same for all of them, `CallOptions`; and what a conversation can be
    told is the same whatever carries it, `CallerOptions`.
 3. What a callback for log messages raises is reported and ends nothing: no call of the caller's is to blame.
+4. A call that the server answers with questions is made again with the answers, and its caller sees only what comes of that.
+   While the server waits for an answer of ours that it asked for by a request, it may be waiting on behalf of any call: then
+   the silence counts for none.
 
 It refuses to know what may be asked in which revision, which is the connection's, and how anyone waits.
 """
@@ -14,70 +17,52 @@ It refuses to know what may be asked in which revision, which is the connection'
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from . import types as t
+from ._answering import OpenQuestions, OurTurn, Respondent
 from ._cache import ResultCache
-from ._calls import Listing, Pending, Waiter
+from ._caller_options import check_level
+from ._calls import Listing, Pending, Waiter, loss
 from ._capabilities import has
-from ._config import Config
+from ._changes import Ears, Listen
 from ._connection import Connection
-from ._dialects import ALL
 from ._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
-from ._events import NotificationReceived, PeerReady
+from ._events import (
+    ConnectionClosed,
+    InputRequested,
+    NotificationReceived,
+    PeerReady,
+    RequestCancelled,
+    RequestReceived,
+)
 from ._methods import Role
+from ._mrtr import Rounds
 from ._outputs import Outputs
 from ._standing import Standing
-from ._version import __version__
+from ._subscriptions import UPDATED, Change, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
+    from ._answering import Answering
+    from ._caller_options import CallerOptions
     from ._calls import CallOptions, Params, Steps
+    from ._config import Config
     from ._events import Event, Peer, ProgressReceived
+    from ._listening import Listening
     from .types import RequestId
 
-__all__ = ["Caller", "CallerOptions", "client_config"]
+__all__ = ["Caller"]
 
 _CLIENT, _SERVER = Role.CLIENT, Role.SERVER
 _LOG, _SET_LEVEL = "notifications/message", "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _LEVEL: Final = "io.modelcontextprotocol/logLevel"  # the member of a request's `_meta` that does the same
 
 T = TypeVar("T")
-
-
-class CallerOptions(TypedDict, total=False):
-    """What a client can be told about its conversation.
-
-    Keys:
-        versions: revisions of MCP to speak; all by default. With several the newest that both sides know is found out; one
-            fixes it.
-        verdict: the `peer` of an earlier client of the same server: its revision is taken up at once, which saves a probe. It counts
-            only if that revision is among `versions`.
-        info: what the client calls itself; this library by default.
-        extensions: what the client can do beyond MCP, by identifier, each with its settings. Told as the capability
-            `extensions` in 2026-07-28, and as `experimental`, which every revision has.
-        probe_timeout: seconds of silence after which a server is taken for one that begins with a handshake; 5 by default.
-        initialize_timeout: seconds for that handshake; by default it waits, as a process may start slowly.
-        keep_alive: seconds of silence after which the server is asked whether it lives; after as many more it is given up. By
-            default it never is.
-        on_log: called with each log message of the server. What it raises is reported, and ends nothing.
-        log_level: the least severe log message wanted; `Caller.set_log_level` changes it. Unless given, "info" if there is an
-            `on_log`, else the server is not told.
-        cache: whether to use answers again for as long as the server says that they stay fresh (2026-07-28); True by default.
-    """
-
-    versions: Iterable[str]
-    verdict: Peer | None
-    info: t.Implementation | None
-    extensions: Mapping[str, Mapping[str, Any]] | None
-    probe_timeout: float
-    initialize_timeout: float | None
-    keep_alive: float | None
-    on_log: Callable[[t.LoggingMessageParams], object] | None
-    log_level: t.LoggingLevel | None
-    cache: bool
 
 
 class Caller(abc.ABC):
@@ -87,8 +72,12 @@ class Caller(abc.ABC):
     - `CallTimeout`: no answer in time. The server is told that the call is cancelled, as it is when the caller is.
     - `ConnectionLost`: the conversation ended first.
     - `LocalProtocolError`: the server's revision or capabilities do not allow the call; nothing was sent.
-    - `RemoteProtocolError`: the answer was no answer to this call.
+    - `RemoteProtocolError`: the answer was no answer to this call; or in its place the server asks what this client did not
+      offer to answer, or asks on and on.
+    - `McpError`: in its place the server asks for the model or the roots (2026-07-28), and the callback refuses.
     - `ValueError`: an option is out of its range; nothing was sent.
+
+    What else a callback raises that the server's answer to a call has led to is raised by that call.
 
     Lists and resources may come from the cache, then nothing is sent (`CallerOptions`, `cache`).
 
@@ -96,11 +85,18 @@ class Caller(abc.ABC):
         config: `client_config(options)`.
         options: what is said about the conversation.
         clock: the time now, monotonic, in seconds.
+        sleep: lets so many seconds go by.
     """
 
-    def __init__(self, config: Config, options: CallerOptions, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        options: CallerOptions,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[object]],
+    ) -> None:
         self._options = options
-        self._clock = clock
+        self._clock, self._sleep = clock, sleep
         self._conn = Connection(_CLIENT, config)
         self._standing = Standing(self._conn)
         self._cache = ResultCache() if options.get("cache", True) else None
@@ -108,6 +104,11 @@ class Caller(abc.ABC):
         self._on_log = options.get("on_log")
         self._log_level = options.get("log_level") or (None if self._on_log is None else "info")
         self._meta: Mapping[str, Any] = {}  # what each request carries beside what the connection adds
+        self._respondent = Respondent(options)
+        self._questions = OpenQuestions(self._conn, self._respondent, self._run, self._hold, self._report)
+        self._ears: Ears | None = None
+        self._waiting: dict[Waiter[Any], None] = {}
+        self._held = 0  # for how many answers of ours the server waits
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._conn!r}>"
@@ -131,6 +132,14 @@ class Caller(abc.ABC):
         """Make the call: begin a `Waiter` for it, wait, and give its result. It is a checkpoint also if nothing is asked."""
 
     @abc.abstractmethod
+    def _run(self, answering: Answering) -> None:
+        """Run it in a task of its own, which lives no longer than the conversation, and call `_pump` after its end."""
+
+    @abc.abstractmethod
+    def _pump(self) -> None:
+        """Something may be queued, or there may be events: see to it, without waiting."""
+
+    @abc.abstractmethod
     def _report(self, problem: str, error: BaseException) -> None:
         """Put something that ends no call into the log."""
 
@@ -141,14 +150,18 @@ class Caller(abc.ABC):
     def _take(self, event: Event) -> None:
         """Act on one event, without waiting."""
         self._standing.take(event)
-        if isinstance(event, NotificationReceived):
-            self._heard(event)
-        elif isinstance(event, PeerReady):
-            self._opened(event.peer)
+        act = _ACTS.get(type(event))
+        if act is not None:
+            act(self, event)
+        if self._ears is not None:
+            self._ears.take(event)
 
     def _send(self, method: str, params: Params, waiter: Waiter[Any], options: CallOptions) -> RequestId:
         """Send a request that `waiter` waits for."""
         self._standing.require_alive()
+        if waiter not in self._waiting:
+            self._waiting[waiter] = None
+            waiter.held += self._held
         meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}
@@ -157,6 +170,8 @@ class Caller(abc.ABC):
 
     def _drop(self, waiter: Waiter[Any]) -> None:
         """Nobody waits for `waiter` any more: tell the server, unless it has answered."""
+        self._waiting.pop(waiter, None)
+        waiter.leave_turn()
         if waiter.id is not None:
             self._conn.send_cancel(waiter.id, "the caller gave up")
 
@@ -201,7 +216,7 @@ class Caller(abc.ABC):
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> Coroutine[Any, Any, t.GetPromptResult]:
         """Get a prompt filled in (server/prompts). Argument values are strings."""
-        return self._call(_request("prompts/get", _named(name, arguments)), options)
+        return self._call(self._once("prompts/get", _named(name, arguments)), options)
 
     def complete(
         self,
@@ -238,31 +253,108 @@ class Caller(abc.ABC):
         Raises:
             ValueError: there is no such level.
         """
-        _check_level(level)
+        check_level(level)
         return self._call(self._set_level(level), options)
 
     def ping(self, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, object]:
         """Find out whether the server answers: `ping`, or in a revision without it `server/discover`."""
-        return self._call(_request(self.peer.dialect.ping, None), options)
+        return self._call(self._once(self.peer.dialect.ping, None), options)
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool | Iterable[str] = False,
+        uris: Iterable[str] = (),
+        timeout: float | None = 60.0,
+    ) -> Listen:
+        """Hear of changes for as long as a block lasts: `async with client.listen(tools=True) as changes:`, and in it
+        `async for change in changes:`. Each `Change` has a `list` or a `uri`; `changes.honoured` tells what of the wishes the
+        server will tell. Any number of blocks may be open at once.
+
+        What has changed is told once, however often it changed before it was looked at. A `uri` may be that of a part of a
+        resource that is listened to.
+
+        Args:
+            tools: the list of tools.
+            prompts: the list of prompts.
+            resources: the list of resources if True; or URIs of resources, as `uris`.
+            uris: of resources, one by one.
+            timeout: seconds for the block to begin, as for calls.
+
+        *Resource handling*: at the end of the block the server is told that nobody listens any more.
+
+        Raises:
+            LocalProtocolError: at the beginning: the server tells nothing of what is wanted.
+            PeerError: at the beginning: it refused. In the loop: it ended the listening and said why.
+            ConnectionLost: at the beginning or in the loop, after the last change: changes may have been missed.
+            CallTimeout: at the beginning.
+            ValueError: nothing is wanted.
+            TypeError: one string is given for URIs.
+        """
+        if isinstance(resources, str) or isinstance(uris, str):
+            raise TypeError("give several URIs as a list, one too")
+        some = () if isinstance(resources, bool) else resources
+        wanted = changes(tools=tools, prompts=prompts, resources=resources is True, uris=(*some, *uris))
+        return Listen(lambda: self._listen(wanted), {"timeout": timeout})
+
+    def roots_changed(self) -> None:
+        """Tell the server that the roots are others now (client/roots). Where it asks for them in each call (2026-07-28) there is
+        nothing to tell. It is told once we have nothing more urgent to do, and this does not wait for it.
+
+        Raises:
+            LocalProtocolError: there is no `on_roots`.
+            ConnectionLost: the conversation is over.
+        """
+        self._standing.require_alive()
+        if _ROOTS_CHANGED in self.peer.dialect.receives[_SERVER]:
+            self._conn.send_notification(_ROOTS_CHANGED)
+            self._pump()
 
     def request(
         self, method: str, params: Params = None, **options: Unpack[CallOptions]
     ) -> Coroutine[Any, Any, Any]:
         """Send any request, whatever is cached: a method of MCP gives its result type, another one a dict."""
-        return self._call(_request(method, params), options)
+        return self._call(self._once(method, params), options)
 
     # -- What they are made of -------------------------------------------------------------------------------------------
+
+    def _once(self, method: str, params: Params) -> Steps[Any]:
+        """What the server says."""
+        result = yield method, params
+        if isinstance(result, InputRequested):
+            return (yield from self._answered(method, params, result))
+        return result
+
+    def _answered(self, method: str, params: Params, asked: InputRequested) -> Steps[Any]:
+        """What the server says in the end to a request that it has answered with questions."""
+        config, respondent = self._conn.config, self._respondent
+        rounds = Rounds(method, params, self.peer, config.capabilities)
+        answer: Any = asked
+        while isinstance(answer, InputRequested):
+            questions = rounds.take(answer.requests, answer.state)
+            if len(questions) > config.limits.in_flight:
+                raise RemoteProtocolError(f"{method}: the server asks {len(questions)} questions at once")
+            work: dict[str, Callable[[], Awaitable[Any]]] = {
+                key: partial(respondent.answer_in_retry, question) for key, question in questions.items()
+            }
+            rounds.answer((yield OurTurn(self._run, work or {"": partial(self._sleep, rounds.pause)})))
+            answer = yield method, rounds.params
+        return answer
 
     def _fresh(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Steps[Any]:
         """What is kept of an earlier answer, if it is fresh; else what the server says."""
         cache = self._cache
         if cache is None or options.get("meta"):
-            return (yield method, params)
+            return (yield from self._once(method, params))
         found = cache.find(method, params, self._clock())
         if found is not None:
             return found
         turn = cache.turn
         result = yield method, params
+        if isinstance(result, InputRequested):
+            return (yield from self._answered(method, params, result))  # what the user says now is not kept
         cache.keep(method, params, result, self._clock(), turn)
         return result
 
@@ -291,7 +383,7 @@ class Caller(abc.ABC):
         return tools
 
     def _tool_call(self, name: str, arguments: Mapping[str, Any] | None) -> Steps[t.CallToolResult]:
-        result: t.CallToolResult = yield "tools/call", _named(name, arguments)
+        result: t.CallToolResult = yield from self._once("tools/call", _named(name, arguments))
         fault = self._outputs.fault_of(name, result)
         if fault is not None:
             raise RemoteProtocolError(f"the result of tool {name!r} {fault}")
@@ -311,7 +403,8 @@ class Caller(abc.ABC):
 
     # -- What comes by itself --------------------------------------------------------------------------------------------
 
-    def _opened(self, peer: Peer) -> None:
+    def _opened(self, event: PeerReady) -> None:
+        peer = event.peer
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None
         if self._log_level is None or not _logs(peer):
@@ -327,7 +420,7 @@ class Caller(abc.ABC):
         """The server has told something, on whichever stream."""
         name = notification.method.name
         if self._cache is not None:
-            self._cache.invalidate(name)
+            self._cache.invalidate(name, self._just(notification))
         if name == _TOOLS_CHANGED:
             self._outputs.forget()
         if name == _LOG and self._on_log is not None:
@@ -335,6 +428,45 @@ class Caller(abc.ABC):
                 self._on_log(notification.params)
             except Exception as exc:  # noqa: BLE001 - rule 3
                 self._report("on_log failed", exc)
+
+    def _just(self, notification: NotificationReceived) -> str | None:
+        """The URI of the one resource that a notification is about, if we know that it is about this and no part of another."""
+        if notification.method.name != UPDATED or self._ears is None:
+            return None
+        uri: str = notification.params.uri
+        return uri if self._ears.wants(Change(uri=uri)) else None
+
+    def _asked(self, request: RequestReceived) -> None:
+        self._questions.take(request)
+
+    def _withdrawn(self, event: RequestCancelled) -> None:
+        self._questions.cancel(event.id)
+
+    def _hold(self, more: int) -> None:
+        """The server waits for `more` answers of ours."""
+        self._held += more
+        for waiter in self._waiting:
+            waiter.hold(more)
+
+    def _over(self, event: ConnectionClosed) -> None:
+        """Calls that have no request under way wait for nothing any more, too."""
+        for waiter in list(self._waiting):
+            waiter.end(None, loss(event))
+
+    def _listen(self, wanted: tuple[Change, ...]) -> tuple[Ears, Listening]:
+        self._standing.require_alive()
+        if self._ears is None:
+            self._ears = Ears(self._conn, self._call, self._pump)
+        return self._ears, self._ears.open(wanted)
+
+
+_ACTS: Final[Mapping[type, Callable[[Caller, Any], None]]] = {
+    NotificationReceived: Caller._heard,
+    PeerReady: Caller._opened,
+    RequestReceived: Caller._asked,
+    RequestCancelled: Caller._withdrawn,
+    ConnectionClosed: Caller._over,
+}
 
 
 class _Unwatched(Pending):
@@ -351,32 +483,6 @@ class _Unwatched(Pending):
         raise AssertionError("nobody asked for progress")  # pragma: no cover
 
 
-def client_config(options: CallerOptions) -> Config:
-    """What a client with these options says about itself. Made before anything is started, it tells what is wrong with them.
-
-    Raises:
-        ValueError: a version is no revision of MCP, there is no such log level, an identifier of an extension is none, or a
-            number of seconds is out of its range.
-    """
-    extensions = options.get("extensions")
-    told = {name: dict(settings) for name, settings in extensions.items()} if extensions else None
-    level = options.get("log_level")
-    if level is not None:
-        _check_level(level)
-    return Config(
-        options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
-        t.ClientCapabilities(extensions=told, experimental=told),
-        versions=options.get("versions", ALL),
-        probe_timeout=options.get("probe_timeout", 5.0),
-        initialize_timeout=options.get("initialize_timeout"),
-        keep_alive=options.get("keep_alive"),
-    )
-
-
-def _request(method: str, params: Params) -> Steps[Any]:
-    return (yield method, params)
-
-
 def _completion(params: t.CompleteParams) -> Steps[t.Completion]:
     result: t.CompleteResult = yield "completion/complete", params
     return result.completion
@@ -390,11 +496,6 @@ def _reference(text: str) -> t.PromptReference | t.ResourceTemplateReference:
     if "{" in text or "://" in text:
         return t.ResourceTemplateReference(text)
     return t.PromptReference(text)
-
-
-def _check_level(level: str) -> None:
-    if level not in t.LOGGING_LEVELS:
-        raise ValueError(f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}")
 
 
 def _logs(peer: Peer) -> bool:

@@ -3,11 +3,12 @@
 Rules of this file:
 
 1. A call is a generator that yields the requests it needs and is sent their results, or thrown the error that one ended with.
-   Most need one request, a listing one for each page, and what is still fresh needs none.
+   Most need one request, a listing one for each page, and what is still fresh needs none. What else it has to wait for it
+   yields as a `Turn`.
 2. A `Waiter` runs such a call: each answer takes it on to its next request at once, where the answer was read, so that the
    task which waits is woken once, at the end.
 3. A call has two limits. Silence of `timeout` seconds ends it, and any sign of progress starts those anew; `max_timeout`
-   seconds in all end it, whatever comes.
+   seconds in all end it, whatever comes. While our own side is asked something the server's silence means nothing.
 4. Whatever a callback of the caller's raises ends the caller's own call and nothing else.
 
 It refuses to know how anyone waits, what is asked and what time it is: a clock is handed in.
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from ._events import Event
     from .types import RequestId
 
-__all__ = ["CallOptions", "Listing", "Params", "Pending", "Steps", "Waiter", "deliver"]
+__all__ = ["CallOptions", "Listing", "Params", "Pending", "Steps", "Turn", "Waiter", "deliver", "loss"]
 
 T = TypeVar("T")
 
 Params: TypeAlias = Struct | Mapping[str, Any] | None
-Steps: TypeAlias = Generator[tuple[str, Params], Any, T]
+Steps: TypeAlias = Generator["tuple[str, Params] | Turn", Any, T]
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 _TIMEOUT: Final = 60.0  # enough for most tools, and as long as a person believes that something still happens
@@ -72,6 +73,29 @@ class Pending(abc.ABC):
     def progressed(self, event: ProgressReceived) -> None:
         """The server says how far it has come."""
 
+    def asked(self, event: InputRequested) -> None:
+        """The server answers with questions. Unless there is something better to do, that is the end."""
+        self.end(None, RemoteProtocolError("the server asks for input, and nobody here gives it"))
+
+
+class Turn(abc.ABC):
+    """What a call waits for that is no answer. `Waiter.end` tells what came of it, once.
+
+    `ours`: our own side has something to do before the server can go on, as to ask the user. `name` is what a call that waits
+    for it waits for, where that is not its last request.
+    """
+
+    ours = False
+    name = ""
+
+    @abc.abstractmethod
+    def begin(self, waiter: Waiter[Any]) -> None:
+        """`waiter` waits from now on. It is not told before this returns."""
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """Nobody waits any more, perhaps because it was told."""
+
 
 class Waiter(Pending, Generic[T]):
     """One call that somebody waits for. The runtime waits between `begin` and `wake`, and until `deadline`, then takes `result()`.
@@ -83,7 +107,8 @@ class Waiter(Pending, Generic[T]):
         options: what the caller wants.
 
     `id` is that of the last request, None as long as there was none. `done`: the call is over. `deadline` is when it is given
-    up if nothing happens before, on the clock; None for never.
+    up if nothing happens before, on the clock; None for never. `held` is for how many things of our own side the server may
+    be waiting: as long as there are any, its silence means nothing.
 
     Raises:
         ValueError: a limit is negative or no number.
@@ -98,7 +123,8 @@ class Waiter(Pending, Generic[T]):
     _progress: Progress | None = None
     _latest: float | None = None  # when `max_timeout` is over, infinite for never
     _in_all = False  # whether that is what `deadline` is about
-    _suspended = 0
+    held = 0
+    _turn: Turn | None = None
     _moved = False  # whether there was progress
     _method = ""
     _result: Any = None
@@ -132,9 +158,15 @@ class Waiter(Pending, Generic[T]):
 
     def end(self, result: Any, error: BaseException | None) -> None:
         if not self.done:
+            if self._turn is not None:
+                self.leave_turn()
             self._go_on(result, error)
             if not self.done:
                 self.rearm()
+
+    def asked(self, event: InputRequested) -> None:
+        """The questions are the call's own: it is sent the event in place of a result."""
+        self.end(event, None)
 
     def progressed(self, event: ProgressReceived) -> None:
         if self.done:
@@ -148,22 +180,20 @@ class Waiter(Pending, Generic[T]):
             except BaseException as exc:  # noqa: BLE001 - rule 4
                 self._over(None, exc)
 
-    def suspend(self) -> None:
-        """Our own side has something to do before the server can go on, as to ask the user: its silence means nothing.
-
-        It means something again after as many calls of `resume`; `max_timeout` holds all the while.
-        """
-        self._suspend(1)
-
-    def resume(self) -> None:
-        """It is the server's turn again."""
-        self._suspend(-1)
-
-    def _suspend(self, more: int) -> None:
-        self._suspended += more
+    def hold(self, more: int) -> None:
+        """`held` is `more` from now on; when it comes down to 0 the time begins anew. `max_timeout` holds all the while."""
+        self.held += more
         if not self.done:
             self._set_deadline()
             self.rearm()
+
+    def leave_turn(self) -> None:
+        """Wait no longer for what is no answer, if it is that the call waits for."""
+        turn = self._turn
+        if turn is not None:
+            self._turn = None
+            self.held -= turn.ours
+            turn.stop()
 
     def result(self) -> T:
         """What came of the call, once woken, or once it is given up.
@@ -180,18 +210,26 @@ class Waiter(Pending, Generic[T]):
         return found
 
     def _go_on(self, result: Any, error: BaseException | None) -> None:
-        """Take the call to its next request, or its end."""
+        """Take the call to its next request or turn, or its end."""
         try:
-            method, params = self._steps.send(result) if error is None else self._steps.throw(error)
+            step = self._steps.send(result) if error is None else self._steps.throw(error)
         except StopIteration as end:
             self._over(end.value, None)
             return
         except BaseException as exc:  # noqa: BLE001 - it is raised where the call was made
             self._over(None, exc)
             return
-        self._method, self._moved = method, False
+        self._moved = False
+        if not isinstance(step, tuple):
+            self._turn = step
+            self.held += step.ours
+            self._method = step.name or self._method
+            self._set_deadline()
+            step.begin(self)
+            return
+        self._method, params = step
         try:
-            self.id = self._send(method, params, self, self._options)
+            self.id = self._send(self._method, params, self, self._options)
         except Exception as exc:  # noqa: BLE001 - the same
             self._over(None, exc)
         else:
@@ -208,7 +246,7 @@ class Waiter(Pending, Generic[T]):
         latest = self._latest
         if latest is None:
             self._latest = latest = inf if self._max_timeout is None else now + self._max_timeout
-        quiet = inf if self._timeout is None or self._suspended else now + self._timeout
+        quiet = inf if self._timeout is None or self.held else now + self._timeout
         self._in_all = in_all = latest < quiet
         deadline = latest if in_all else quiet
         self.deadline = None if deadline == inf else deadline
@@ -235,12 +273,15 @@ def deliver(event: Event) -> None:
     elif isinstance(event, ProgressReceived):
         event.token.progressed(event)
     elif isinstance(event, InputRequested):
-        problem = "the server asks for input that this client did not offer to give"
-        event.token.end(None, RemoteProtocolError(problem))
+        event.token.asked(event)
     elif isinstance(event, ConnectionClosed):
-        why = "the client was closed" if event.error is None else str(event.error)
         for pending in event.lost:
-            pending.end(None, ConnectionLost(why))
+            pending.end(None, loss(event))
+
+
+def loss(event: ConnectionClosed) -> ConnectionLost:
+    """What to raise where somebody still waits; to each his own."""
+    return ConnectionLost("the client was closed" if event.error is None else str(event.error))
 
 
 class Listing(Generic[T]):

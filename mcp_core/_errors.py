@@ -123,3 +123,10 @@ class AuthRequired(McpTrioError):
     def __init__(self, message: str, scopes: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.scopes = tuple(scopes)
+
+
+def single(exc: BaseException) -> BaseException:
+    """The one exception in a group of one, however deep; else the exception itself."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    return exc

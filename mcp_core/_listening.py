@@ -86,6 +86,11 @@ class Listening(Pending):
                 "the server announces no changes of what is to be listened to", Fault.MISSING_CAPABILITY
             )
 
+    @property
+    def has_news(self) -> bool:
+        """Whether `next_change` has something to say, or it is `over`."""
+        return bool(self._changed) or self.over
+
     def next_change(self) -> Change | None:
         """The next thing that changed; None if there is nothing now, or `over` and nothing ever. Several changes of the same
         thing are one. The URI may be that of a part of a resource that is wanted.
@@ -242,6 +247,10 @@ class Listenings:
     def next_request(self) -> tuple[str, t.RequestParams, Listening | _Watch] | None:
         """The next request to send: its method, its params, and its token, whose `id` is to be set to the request's."""
         return self._requests.popleft() if self._requests else None
+
+    def wants(self, change: Change) -> bool:
+        """Whether any of them wants to hear of just this."""
+        return any(listening.wants(change) for listening in self._listenings)
 
     def take(self, event: Event) -> None:
         """Act on one event, if it is a change or the end. Answers go to the tokens instead."""

@@ -39,10 +39,17 @@ _RESERVED: Final = frozenset(
 
 
 def body(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
-    """Params as JSON of the revision, None for none."""
+    """Params as JSON of the revision, None for none.
+
+    Raises:
+        LocalProtocolError: they have half of a surrogate pair, which UTF-8 cannot say.
+    """
     if params is None:
         return None
-    encoded = dialect.encode(params) if isinstance(params, Struct) else encode(params)
+    try:
+        encoded = dialect.encode(params) if isinstance(params, Struct) else encode(params)
+    except UnicodeEncodeError as exc:
+        raise LocalProtocolError(f"the params are not text that can be sent: {exc}") from None
     return None if encoded == b"{}" else encoded
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from mcp_core import (
     AuthRequired,
     CallTimeout,
+    Change,
+    Changes,
     ConnectFailed,
     ConnectionLost,
     LocalProtocolError,
@@ -18,8 +20,21 @@ from mcp_core import (
     RemoteProtocolError,
     ToolError,
     __version__,
+    answer_form,
 )
-from mcp_core.registry import Context, Server
+from mcp_core.registry import (
+    Accepted,
+    Audio,
+    Cache,
+    Context,
+    File,
+    Form,
+    Image,
+    Refused,
+    ResourceNotFound,
+    Server,
+    UrlElicitationRequired,
+)
 
 from ._child import Grace
 from ._client import Client
@@ -28,22 +43,34 @@ from ._memory import memory_pair
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 __all__ = [
+    "Accepted",
+    "Audio",
     "AuthRequired",
+    "Cache",
     "CallTimeout",
+    "Change",
+    "Changes",
     "Client",
     "ClientOptions",
     "ConnectFailed",
     "ConnectionLost",
     "Context",
+    "File",
+    "Form",
     "Grace",
+    "Image",
     "LocalProtocolError",
     "McpError",
     "McpTrioError",
     "PeerError",
+    "Refused",
     "RemoteProtocolError",
+    "ResourceNotFound",
     "Server",
     "ToolError",
+    "UrlElicitationRequired",
     "__version__",
+    "answer_form",
     "connect",
     "connect_stdio",
     "connect_stream",

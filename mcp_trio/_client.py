@@ -5,6 +5,7 @@ Rules of this file:
 1. A call costs one wait. Its answer is handed to the waiting task by the reader; leaving the call's scope cancels it.
 2. Whatever happens to the conversation, every pending call ends at once with one typed exception.
 3. `Client.aclose` may be called from any task, at any time, in any order among clients.
+4. Callbacks that answer the server run in tasks of the client's. They are over when the block of `connect` is.
 
 What may be asked in which revision, and what an answer means, is the core's.
 """
@@ -19,11 +20,12 @@ import trio
 
 from mcp_core import Caller, MessageRejected, Waiter
 
+from ._jobs import start_job
 from ._link import Link
 from ._trace import TracedStream
 
 if TYPE_CHECKING:
-    from mcp_core import CallerOptions, CallOptions, Config, Event, Steps
+    from mcp_core import Answering, CallerOptions, CallOptions, Config, Event, Steps
 
     from ._trace import Trace
 
@@ -74,12 +76,13 @@ class Client(Caller):
     def __init__(
         self, stream: trio.abc.Stream, config: Config, options: CallerOptions, trace: Trace | None = None
     ) -> None:
-        super().__init__(config, options, trio.current_time)
+        super().__init__(config, options, trio.current_time, trio.sleep)
         self._stream = stream if trace is None else TracedStream(stream, trace)
         self._link = Link(self._conn, self._stream, self._take)
         self._settled = trio.Event()
         self._closing = False
         self._flushed = trio.Event()
+        self._nursery: trio.Nursery
 
     async def open(self, nursery: trio.Nursery) -> None:
         """Carry the conversation in `nursery` and wait until it is open. The `connect` functions do this.
@@ -87,6 +90,7 @@ class Client(Caller):
         Raises:
             ConnectFailed: it did not come about.
         """
+        self._nursery = nursery
         self._open()
         for run in (self._link.write, self._link.tick, self._link.read):
             nursery.start_soon(run)
@@ -128,6 +132,12 @@ class Client(Caller):
             if self._conn.queued():
                 self._link.pump()
         return call.result()
+
+    def _run(self, answering: Answering) -> None:
+        start_job(answering, self._nursery, self._link.pump)
+
+    def _pump(self) -> None:
+        self._link.pump()
 
     def _report(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)

@@ -15,6 +15,7 @@ import contextvars
 import logging
 import math
 import secrets
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,11 +24,13 @@ import trio
 from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
 from mcp_core.registry import Runtime, Service
 
+from ._jobs import start_job
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from mcp_core import Event, RequestReceived
-    from mcp_core.registry import Job, Server
+    from mcp_core.registry import Round, Server
 
     from ._link import Link
 
@@ -68,6 +71,22 @@ class _TrioRuntime(Runtime):
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
+    async def ask(self, asked: Round[T]) -> T:
+        # Who is cancelled is to hear of that, and not that there is nobody to ask any more.
+        await trio.lowlevel.checkpoint_if_cancelled()
+        awake = trio.Event()
+        limit = math.inf if asked.seconds is None else asked.seconds
+        with asked.under_way(awake.set), trio.move_on_after(limit):
+            await awake.wait()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return asked.result()
+
+    def wall_time(self) -> float:
+        return time.time()
+
+    def entropy(self, size: int) -> bytes:
+        return secrets.token_bytes(size)
+
     @property
     def in_worker_thread(self) -> bool:
         return not trio.lowlevel.in_trio_run()
@@ -101,9 +120,7 @@ class Dispatch:
         # What runs at once gets a context of its own, as a task would: what it sets is not for the next one.
         job = contextvars.copy_context().run(self._service.take, event)
         if job is not None:
-            scope = trio.CancelScope()
-            job.stop = scope.cancel
-            self._nursery.start_soon(self._run, job, scope)
+            start_job(job, self._nursery, self._after)
         elif isinstance(event, RequestCancelled):
             _log.debug("request %r cancelled: %s", event.id, event.reason)
         elif isinstance(event, MessageRejected):
@@ -124,27 +141,7 @@ class Dispatch:
         while not self._service.idle:
             await self._idle.park()
 
-    async def _run(self, job: Job, scope: trio.CancelScope) -> None:
-        try:
-            with scope:
-                job.done(await job.start())
-        except BaseException as exc:  # noqa: BLE001 - rule 1
-            cancelled, rest = _split(exc)
-            if rest is not None:
-                job.failed(rest)
-            if cancelled is not None:
-                raise cancelled from None
-        finally:
-            job.dropped()
-            self._link.pump()
-            if self._service.idle:
-                self._idle.unpark_all()
-
-
-def _split(exc: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """The part of `exc` that is trio's cancellation, and the rest."""
-    if trio.current_effective_deadline() > -math.inf:
-        return None, exc  # nobody has cancelled this task: a handler kept a `Cancelled` and raised it again
-    if isinstance(exc, BaseExceptionGroup):
-        return exc.split(trio.Cancelled)
-    return (exc, None) if isinstance(exc, trio.Cancelled) else (None, exc)
+    def _after(self) -> None:
+        self._link.pump()
+        if self._service.idle:
+            self._idle.unpark_all()

@@ -127,7 +127,8 @@ class Link:
             trio.move_on_after(_LAST_WORDS, shield=True),
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),
         ):
-            await trio.lowlevel.checkpoint()  # whoever is cancelled with us, and comes after us, may have something to say
+            # Whoever is cancelled with us, and has its turn after us, may have something to say.
+            await trio.lowlevel.checkpoint()
             while data := self.conn.data_to_send():
                 await self._stream.send_all(data)
 

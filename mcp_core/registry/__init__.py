@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from mcp_core._hints import Cache
 
+from ._asking import Round
 from ._content import Audio, File, Image
 from ._context import Context
-from ._errors import DeclarationError, ResourceNotFound
+from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired
+from ._form import Accepted, Form, Refused
 from ._invocation import Invocation
 from ._middleware import Middleware, Proceed
 from ._runtime import Runtime
@@ -21,20 +23,25 @@ from ._uri_matcher import UriMatcher
 from ._uri_template import UriTemplate
 
 __all__ = [
+    "Accepted",
     "Audio",
     "Cache",
     "Context",
     "DeclarationError",
     "File",
+    "Form",
     "Image",
     "Invocation",
     "Job",
     "Middleware",
     "Proceed",
+    "Refused",
     "ResourceNotFound",
+    "Round",
     "Runtime",
     "Server",
     "Service",
     "UriMatcher",
     "UriTemplate",
+    "UrlElicitationRequired",
 ]

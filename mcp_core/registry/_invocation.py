@@ -17,7 +17,7 @@ import abc
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from mcp_core._errors import Fault, McpError, ToolError
+from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.types import ErrorData, Result
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._context import Context
     from ._function import Function
 
-__all__ = ["Invocation", "refuse_coroutine", "single"]
+__all__ = ["Invocation", "refuse_coroutine"]
 
 
 class Invocation(abc.ABC):
@@ -88,13 +88,6 @@ class Invocation(abc.ABC):
         # ToolError was written to be read; elsewhere than in a tool it is an error all the same.
         text = str(exc) if isinstance(exc, ToolError) else f"Internal error (reference {reference})"
         return ErrorData(self.dialect.codes[Fault.INTERNAL], text)
-
-
-def single(exc: BaseException) -> BaseException:
-    """The one exception in a group of one, however deep; else the exception itself."""
-    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-        exc = exc.exceptions[0]
-    return exc
 
 
 def refuse_coroutine(value: Any, label: str) -> None:

@@ -29,7 +29,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from mcp_core._dialects import Dialect
-from mcp_core.types import CallToolResult, Result, TextContent
+from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextContent
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
 from ._errors import DeclarationError
@@ -55,6 +55,7 @@ class Output:
 
     def __init__(self, returns: Any, given: Mapping[str, Any] | None, label: str) -> None:
         self._given = GivenSchema(given, f"{label}: output_schema") if given is not None else None
+        returns = _without_questions(returns)
         kinds = _kinds(returns) if given is None else {"open"}
         self._decode: Any = None
         self._schema: dict[str, Any] | None = None
@@ -139,6 +140,15 @@ class Output:
     def _open(self) -> bool:
         """Whether an object needs no wrapping: it is what was promised, or nothing was."""
         return self._is_object or self._schema is None
+
+
+def _without_questions(returns: Any) -> Any:
+    """The annotation without `InputRequiredResult` among others: it is not what the tool gives in the end."""
+    bare = plain(returns)
+    if typing.get_origin(bare) not in (typing.Union, types.UnionType):
+        return returns
+    kept = tuple(part for part in typing.get_args(bare) if part is not InputRequiredResult)
+    return typing.Union[kept]  # noqa: UP007 - computed members
 
 
 def _is_data(kinds: set[str], label: str) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from mcp_core._events import RequestReceived
 
+    from ._asking import Round
+
 __all__ = ["Runtime"]
 
 T = TypeVar("T")
@@ -50,9 +52,22 @@ class Runtime(abc.ABC):
         """Wait while it is `full`. At least once it lets others run."""
         _cannot("wait")
 
+    def ask(self, asked: Round[T]) -> Coroutine[Any, Any, T]:
+        """Wait until what is asked has come to its end, as `Round` says, and give its result. It is entered first, before
+        anything is waited for."""
+        _cannot("wait for answers")
+
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
         """Run `function`, which blocks, in a worker thread."""
         _cannot("start threads")
+
+    def wall_time(self) -> float:
+        """Seconds since 1970: for what is handed to a peer to keep."""
+        _cannot("tell the time")
+
+    def entropy(self, size: int) -> bytes:
+        """As many random bytes, which nobody can guess."""
+        _cannot("draw random bytes")
 
     @property
     def in_worker_thread(self) -> bool:

@@ -22,6 +22,7 @@ from msgspec import Raw, Struct
 from mcp_core._config import Config, Limits
 from mcp_core._dialects import ALL, known
 from mcp_core._errors import Fault
+from mcp_core._seal import KeyRing
 from mcp_core._subscriptions import Change, changes
 from mcp_core.types import (
     Icon,
@@ -98,9 +99,15 @@ class Server:
             served several times has several.
         keep_alive: seconds of silence after which a client is asked whether it lives; after as many more it is given up. For
             revisions with `ping`, and on transports that can die unnoticed; by default it never asks.
+        state_keys: secrets of at least 32 random bytes, by name. With them is signed, not hidden, what a client is given to
+            keep while its user answers a question (2026-07-28); the first signs, all are recognised. By default each process
+            makes up its own, and then a client that comes back to another process, or after a restart, is refused: who runs
+            several processes behind one address gives the same keys to all of them, and to nobody else. For a new key: add it
+            behind the old one everywhere, then put it in front everywhere, and take the old one away ten minutes later.
 
     Raises:
-        ValueError: a version is no revision of MCP, an extension has no proper identifier, or a page has no entries.
+        ValueError: a version is no revision of MCP, an extension has no proper identifier, a page has no entries, or a key is
+            too short or has no proper name.
         DeclarationError: an icon has a URI that no client would follow.
     """
 
@@ -122,6 +129,7 @@ class Server:
         logging: bool = True,
         lifespan: Lifespan | None = None,
         keep_alive: float | None = None,
+        state_keys: Mapping[str, bytes] | None = None,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -146,6 +154,7 @@ class Server:
         self._cache = cache
         self._logging = logging
         self._keep_alive = keep_alive
+        self._ring = KeyRing(state_keys) if state_keys is not None else None
         self.lifespan = lifespan
         self.middlewares: list[Middleware] = []
         self._services: dict[Service, None] = {}
@@ -430,6 +439,14 @@ class Server:
             for service in list(self._services):
                 service.changed(told)
 
+    def elicitation_complete(self, elicitation_id: str) -> None:
+        """Tell the client that was asked to visit a page, with this id, that its user is done there (2025-11-25); it may make
+        again what it was refused for want of that. May be called from any task or thread. Nobody is told twice, nor who was
+        not asked; and in other revisions there is nothing to tell.
+        """
+        for service in list(self._services):
+            service.page_visited(elicitation_id)
+
     def attach(self, service: Service) -> None:
         """A conversation begins, to be told of changes until it is detached. Services do this by themselves."""
         self._services[service] = None
@@ -465,6 +482,17 @@ class Server:
             methods=[entry.row for entry in self._methods.values()],
             cache=self._cache,
         )
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether anything can have been signed with keys of this server."""
+        return self._ring is not None
+
+    def key_ring(self, entropy: Callable[[int], bytes]) -> KeyRing:
+        """The keys that sign what clients are given to keep: those that were declared, or one made of `entropy` now."""
+        if self._ring is None:
+            self._ring = KeyRing({"process": entropy(32)})
+        return self._ring
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
         """What to do about a request: send a `Result` or `Raw` as it is, or run an `Invocation`.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from msgspec import field
 
 from ._base import NotificationParams, RequestParams, Result, Role, Shape
-from ._content import SamplingContent, SamplingMessage
+from ._content import SamplingContent, SamplingMessage, TextContent
 from ._tools import TaskMetadata, Tool
 
 # Sampling -----------------------------------------------------------------------------------------
@@ -71,6 +71,16 @@ class CreateMessageResult(Result, kw_only=True):
     content: SamplingContent | list[SamplingContent]
     model: str
     stop_reason: str | None = None
+
+    @property
+    def blocks(self) -> list[SamplingContent]:
+        """Its content as a list, also if it is one block."""
+        return self.content if isinstance(self.content, list) else [self.content]
+
+    @property
+    def text(self) -> str:
+        """Its text blocks, with a line break between them."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, TextContent))
 
 
 # Elicitation --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64decode
+from importlib import import_module
 from typing import TypedDict
 
 from mcp_core import ALL, McpError, ToolError
@@ -109,8 +110,4 @@ def everything(*versions: str) -> Server:
 
 if __name__ == "__main__":
     runtime, *spoken = sys.argv[1:]
-    if runtime == "trio":
-        from mcp_trio import run
-    else:
-        from mcp_asyncio_shim import run
-    run(everything(*spoken))
+    import_module({"trio": "mcp_trio", "asyncio": "mcp_asyncio_shim"}[runtime]).run(everything(*spoken))

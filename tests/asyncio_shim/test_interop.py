@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import json
+import re
 import sys
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from mcp import Client, MCPError, StdioServerParameters
+from mcp import Client, MCPError
+from mcp_types import PromptReference, ResourceTemplateReference
 
 import mcp_asyncio_shim
 import mcp_trio
@@ -17,6 +21,7 @@ from mcp_core import PeerError
 from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import run
 from tests.core.helpers import VERSIONS, D, E
+from tests.interop import official
 
 HERE = Path(__file__).parent
 OURS = [sys.executable, str(HERE / "everything.py"), "asyncio"]
@@ -39,31 +44,6 @@ async def test_a_client_on_trio(version: str) -> None:
             assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
 
 
-@pytest.mark.parametrize(("mode", "version"), [("auto", E), ("legacy", D)])
-def test_the_official_client(mode: str, version: str) -> None:
-    async def main() -> None:
-        # The client gives a child little of its own environment; the tree under test has to be added.
-        environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
-        target = StdioServerParameters(command=OURS[0], args=OURS[1:], env=environment)
-        async with Client(target, mode=mode) as client:
-            assert client.protocol_version == version
-            assert len((await client.list_tools()).tools) == 7
-            told: list[float] = []
-
-            async def hear(progress: float, total: float | None, message: str | None) -> None:
-                told.append(progress)
-
-            counted = await client.call_tool("count", {"to": 3}, progress_callback=hear)
-            assert counted.content[0].text == "3"  # type: ignore[union-attr]
-            assert (await client.call_tool("echo", {"txt": "typo"})).is_error
-            with pytest.raises(MCPError, match="not today"):
-                await client.call_tool("fail", {"how": "error"})
-            assert (await client.read_resource("memo://today")).contents[0].text == "Buy milk."  # type: ignore[union-attr]
-            assert sorted(told) == [1, 2, 3]
-
-    run(main())
-
-
 @pytest.mark.parametrize("version", [E, D])
 def test_the_official_server(version: str) -> None:
     async def main() -> None:
@@ -78,3 +58,120 @@ def test_the_official_server(version: str) -> None:
             assert (await client.call_tool("cancelled")).content == [TextContent("yes")]  # it has heard of it
 
     run(main())
+
+
+# -- What the official client sees of the runtime: nothing ---------------------------------------------------------------------
+
+# Starts what follows the first two words, and writes what it is told and what it says into the files that those name.
+TEE = ["sh", "-c", 'told=$1 said=$2; shift 2; tee "$told" | "$@" | tee "$said"', "sh"]
+# The name of a fault, and the client's own count of what it listens to.
+NAMES = re.compile(rb"reference [0-9a-f]{8}|listen-[0-9]+")
+
+
+async def conversation(client: Client) -> None:
+    """Ask for all that the server has, one thing after the other. What comes of it is in the transcript."""
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        pass
+
+    book = ResourceTemplateReference(uri="book://{author}/{title}")
+    for call in (
+        official.pages(client.list_tools, "tools"),
+        official.pages(client.list_resources, "resources"),
+        official.pages(client.list_resource_templates, "resource_templates"),
+        official.pages(client.list_prompts, "prompts"),
+        client.list_tools(cursor="made up"),
+        client.call_tool("echo", {"text": "naïve ☃ \U0001f600\u2028"}),
+        client.call_tool("echo", {"txt": "typo"}),
+        client.call_tool("weather", {"city": "Rome"}),
+        client.call_tool("picture"),
+        client.call_tool("count", {"to": 3}, progress_callback=hear),
+        client.call_tool("fail", {"how": "reason"}),
+        client.call_tool("fail", {"how": "accident"}),
+        client.call_tool("fail", {"how": "error"}),
+        client.call_tool("nothing"),
+        client.call_tool("log"),
+        client.read_resource("memo://logo"),
+        client.read_resource("memo://may-1/notes"),
+        client.read_resource("memo://nothing"),
+        client.get_prompt("review", {"code": "x = 1"}),
+        client.get_prompt("review", {}),
+        client.complete(PromptReference(name="greet"), {"name": "name", "value": "a"}),
+        client.complete(book, {"name": "title", "value": "b"}, {"author": "morrison"}),
+    ):
+        with suppress(MCPError):
+            await call
+
+    with trio.CancelScope() as scope:
+
+        async def leave(progress: float, total: float | None, message: str | None) -> None:
+            scope.cancel()
+
+        await client.call_tool("wait", progress_callback=leave)
+    assert scope.cancelled_caught
+    await client.call_tool("cancelled")
+
+
+async def changes_in_a_session(client: Client) -> None:
+    await client.set_logging_level("error")
+    await client.call_tool("log")
+    await client.subscribe_resource("memo://today")
+    await client.call_tool("change", {"what": "memo://today"})
+    await client.call_tool("learn", {"name": "more"})
+    await client.call_tool("more")
+
+
+async def changes_that_are_listened_to(client: Client) -> None:
+    async with client.listen(tools_list_changed=True, resource_subscriptions=["memo://today"]) as changes:
+        await client.call_tool("change", {"what": "memo://today"})
+        await anext(changes)
+        await client.call_tool("learn", {"name": "more"})
+        await anext(changes)
+    await client.call_tool("more")
+    await client.call_tool("change", {"what": "tools"})  # nobody listens any more
+
+
+async def transcript(runtime: str, way: official.Way, directory: Path) -> tuple[list[bytes], list[bytes]]:
+    """Every byte that the client and the server on `runtime` send each other, line by line, but for names that they made up."""
+    told, said = directory / f"told-{runtime}", directory / f"said-{runtime}"
+    tee = [*TEE, str(told), str(said)]
+    level = "warning" if way.spoken == E else None
+    async with official.opened(way, runtime=runtime, through=tee, log_level=level) as client:
+        await conversation(client)
+        if way.spoken == E:
+            await changes_that_are_listened_to(client)
+        else:
+            await changes_in_a_session(client)
+    # The client cancels from a task of its own, so that its next request may come before that.
+    return sorted(lines_of(told)), lines_of(said)
+
+
+def lines_of(file: Path) -> list[bytes]:
+    return NAMES.sub(b"?", file.read_bytes()).splitlines()
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@official.every_revision
+async def test_the_official_client_hears_the_same_byte_by_byte(way: official.Way, tmp_path: Path) -> None:
+    told, said = await transcript("trio", way, tmp_path)
+    assert await transcript("asyncio", way, tmp_path) == (told, said)
+    heard = Counter(json.loads(line).get("method", "an answer") for line in said)
+    asked = sum("id" in json.loads(line) for line in told)
+    if way.spoken == E:
+        assert heard == {
+            "an answer": asked - 2,  # `wait` and the listening have none
+            "notifications/progress": 4,
+            "notifications/message": 5,
+            "notifications/subscriptions/acknowledged": 1,
+            "notifications/resources/updated": 1,
+            "notifications/tools/list_changed": 1,
+        }
+    else:
+        assert heard == {
+            "an answer": asked - 1,
+            "notifications/progress": 4,
+            "notifications/message": 7 + 4,
+            "notifications/resources/updated": 1,
+            "notifications/tools/list_changed": 1,
+        }
+    assert asked > 35

@@ -10,11 +10,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import Struct
 
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
+from mcp_core.types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from tests.asyncio_shim.loop import descriptors, run, served, text_of
-from tests.core.helpers import D, E, cancelled, line, ping
+from tests.core.helpers import META_CAPABILITIES, D, E, cancelled, line, ping, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +157,142 @@ def test_a_handler_that_ignores_its_cancellation_is_not_answered_either() -> Non
             handlers.go.set()
             assert await wire.is_alive()
             assert handlers.seen == ["went on"]
+
+    run(main())
+
+
+# -- Asking the client -----------------------------------------------------------------------------------------------------
+
+
+class Seats(Struct):
+    count: int
+
+
+def asking() -> tuple[Server, list[str]]:
+    server = Server("asking")
+    came: list[str] = []
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask two questions side by side."""
+        try:
+            answer, roots = await asyncio.gather(context.elicit("How many?", Seats), context.roots())
+        except BaseException as exc:
+            came.append(type(exc).__name__)
+            raise
+        return f"{answer.data.count if answer.action == 'accept' else answer.action} {len(roots)}"
+
+    @server.tool
+    def by_hand(context: Context) -> str | InputRequiredResult:
+        """Put the client off, and then ask, by hand."""
+        if context.request_state is None:
+            return InputRequiredResult(request_state="later")
+        found = context.input_response("roots", ListRootsResult)
+        if found is None:
+            return InputRequiredResult(input_requests={"roots": ListRootsRequest()}, request_state="asked")
+        return f"{context.request_state} {len(found.roots)}"
+
+    @server.tool
+    async def impatient(context: Context) -> str:
+        """Ask, but not for long."""
+        try:
+            async with asyncio.timeout(0.01):
+                await context.roots()
+        except TimeoutError:
+            return "nobody answered"
+        return "answered"
+
+    return server, came
+
+
+ANSWERS: dict[str, Any] = {
+    "elicitation/create": {"action": "accept", "content": {"count": 2}},
+    "roots/list": {"roots": [{"uri": "file:///a"}]},
+}
+OFFERS: dict[str, Any] = {META_CAPABILITIES: {"roots": {}, "elicitation": {}}}
+
+
+@pytest.mark.parametrize(("tool", "text"), [("ask", "2 1"), ("by_hand", "asked 1")])
+def test_a_handler_asks_the_client(tool: str, text: str) -> None:
+    async def with_a_session() -> None:
+        server, _ = asking()
+        async with served(server, D) as wire:
+            wire.tell(wire.calling(1, tool))
+            while "method" in (message := await wire.hear()):
+                wire.tell(result(message["id"], ANSWERS[message["method"]]))
+            assert text_of(message) == text
+
+    async def without() -> None:
+        server, came = asking()
+        async with served(server, E) as wire:
+            wire.tell(wire.calling(1, tool, **OFFERS))
+            rounds = []
+            while (message := await wire.hear())["result"]["resultType"] == "input_required":
+                questions = message["result"].get("inputRequests", {})
+                rounds.append(len(questions))
+                again = wire.calling(1, tool, **OFFERS)
+                again["params"] |= {
+                    "requestState": message["result"]["requestState"],
+                    "inputResponses": {key: ANSWERS[asked["method"]] for key, asked in questions.items()},
+                }
+                wire.tell(again)
+            assert text_of(message) == text
+            assert rounds == ([2] if tool == "ask" else [0, 1])
+            assert came == (["NeedInput"] if tool == "ask" else [])
+
+    run(with_a_session())
+    run(without())
+
+
+def test_a_question_ends_with_its_request() -> None:
+    async def main() -> None:
+        server, came = asking()
+        async with served(server, D) as wire:
+            wire.tell(wire.calling(1, "ask"))
+            asked = [await wire.hear(), await wire.hear()]
+            wire.tell(cancelled(1))
+            told = [await wire.hear(), await wire.hear()]
+            assert [message["params"]["requestId"] for message in told] == [
+                message["id"] for message in asked
+            ]
+            wire.tell(result(asked[0]["id"], {}))  # too late
+            assert await wire.is_alive()
+            assert came == ["CancelledError"]
+
+    run(main())
+
+
+def test_who_does_not_wait_for_the_answer_takes_his_question_back() -> None:
+    async def main() -> None:
+        server, _ = asking()
+        async with served(server, D) as wire:
+            wire.tell(wire.calling(1, "impatient"))
+            question = await wire.hear()
+            assert (await wire.hear())["params"]["requestId"] == question["id"]
+            assert text_of(await wire.hear()) == "nobody answered"
+
+    run(main())
+
+
+def test_a_client_that_hangs_up_instead_of_answering() -> None:
+    async def main() -> None:
+        server, came = asking()
+        async with served(server, D) as wire:
+            wire.tell(wire.calling(1, "ask"))
+            await wire.hear()
+        assert came == ["ConnectionLost"]
+
+    run(main())
+
+
+def test_a_state_that_is_none_of_ours() -> None:
+    async def main() -> None:
+        server, _ = asking()
+        async with served(server, E) as wire:
+            again = wire.calling(1, "ask", **OFFERS)
+            again["params"]["requestState"] = "made up"
+            wire.tell(again)
+            assert (await wire.hear())["error"]["code"] == -32602
 
     run(main())
 

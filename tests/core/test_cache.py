@@ -202,6 +202,33 @@ def test_a_change_makes_stale_what_it_is_about(notification: str, stale: set[str
 
 
 @pytest.mark.requirement("CACHE-10")
+def test_a_change_of_one_resource() -> None:
+    cache = holding(
+        ("tools/list", None, tools("a")),
+        ("resources/read", {"uri": "a:b"}, contents("x")),
+        ("resources/read", {"uri": "a:b/c"}, contents("y")),
+    )
+    before = cache.turn
+    cache.invalidate("notifications/resources/updated", "a:b")
+    assert cache.turn != before
+    assert cache.find("resources/read", {"uri": "a:b"}, 0.0) is None
+    assert cache.find("resources/read", {"uri": "a:b/c"}, 0.0) == contents("y")
+    cache.invalidate("notifications/resources/updated", "a:d")
+    cache.invalidate("notifications/resources/updated", "a:\ud800")
+    assert cache.find("resources/read", {"uri": "a:b/c"}, 0.0) == contents("y")
+    cache.invalidate("notifications/resources/updated")
+    assert cache.find("resources/read", {"uri": "a:b/c"}, 0.0) is None
+    assert cache.find("tools/list", None, 0.0) == tools("a")
+
+
+def test_what_cannot_be_asked_is_not_kept() -> None:
+    params = {"uri": "a:\ud800"}
+    cache = holding(("resources/read", params, contents("x")))
+    assert cache.find("resources/read", params, 0.0) is None
+    assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"
+
+
+@pytest.mark.requirement("CACHE-10")
 def test_an_answer_that_crosses_a_change_is_not_kept() -> None:
     cache = ResultCache()
     before = cache.turn

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from mcp_core import (
-    ALL,
     DIALECTS,
+    Answering,
     Caller,
     CallerOptions,
     CallOptions,
@@ -20,7 +20,6 @@ from mcp_core import (
     Role,
     Steps,
     Waiter,
-    __version__,
     client_config,
 )
 from mcp_core import types as t
@@ -67,6 +66,16 @@ def rest() -> Generator[None, None, None]:
     yield
 
 
+class Sleep:
+    """Says for how long it would."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __await__(self) -> Generator[float, None, None]:
+        yield self._seconds
+
+
 class Played(Caller):
     """A client that the test plays the server of. `now` is the time, `reports` what it would put into the log."""
 
@@ -74,8 +83,9 @@ class Played(Caller):
         self.now = 1000.0
         self.reports: list[tuple[str, BaseException]] = []
         told: CallerOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
-        super().__init__(client_config(told), told, lambda: self.now)
+        super().__init__(client_config(told), told, lambda: self.now, Sleep)
         self.talk = Talk(self._conn)
+        self.work: list[Answering] = []  # what it would run in tasks
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         waiter = ByHand(self._send, self._clock, steps, options)
@@ -83,6 +93,29 @@ class Played(Caller):
         while not waiter.done:
             await rest()
         return waiter.result()
+
+    def _run(self, answering: Answering) -> None:
+        self.work.append(answering)
+
+    def works(self) -> list[float]:
+        """Do what is to be done in tasks, one after the other; gives for how long each slept."""
+        slept: list[float] = []
+        while self.work:
+            answering = self.work.pop(0)
+            try:
+                slept.append(answering.__await__().send(None))
+            except StopIteration as end:
+                answering.done(end.value)
+            except Exception as exc:  # noqa: BLE001 - whatever it is
+                answering.failed(exc)
+            else:
+                answering.done(None)
+            answering.dropped()
+        return slept
+
+    def _pump(self) -> None:
+        for event in self.talk.events():
+            self._take(event)
 
     def _report(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
@@ -703,31 +736,7 @@ def test_what_became_of_the_level_is_told_if_it_went_wrong(answer: Any, reported
     )
 
 
-# -- Who we are --------------------------------------------------------------------------------------------------------------
-
-
-def test_what_a_client_says_about_itself() -> None:
-    config = client_config({})
-    assert config.versions == list(ALL)
-    assert (config.info.name, config.info.version) == ("mcp-trio", __version__)
-    assert config.capabilities == t.ClientCapabilities()
-    assert (config.probe_timeout, config.initialize_timeout, config.keep_alive) == (5.0, None, None)
-    info = t.Implementation(name="mine", version="7")
-    options: CallerOptions = {"versions": [D], "info": info, "extensions": {"com.example/x": {"a": 1}}}
-    config = client_config({**options, "probe_timeout": 1.5, "initialize_timeout": 7.0, "keep_alive": 9.0})
-    assert config.versions == [D]
-    assert config.info is info
-    assert config.capabilities.extensions == config.capabilities.experimental == {"com.example/x": {"a": 1}}
-    assert (config.probe_timeout, config.initialize_timeout, config.keep_alive) == (1.5, 7.0, 9.0)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"versions": ["1999-01-01"]}, {"extensions": {"x": {}}}, {"keep_alive": 0}, {"log_level": "loud"}],
-)
-def test_options_that_are_none(options: Any) -> None:
-    with pytest.raises(ValueError, match=r"1999|'x' is no|keep_alive is|no log level"):
-        client_config(options)
+# -- Opening -----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_verdict_saves_the_probe() -> None:

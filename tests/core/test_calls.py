@@ -20,6 +20,7 @@ from mcp_core import (
     ProgressReceived,
     RemoteProtocolError,
     ResultReceived,
+    Turn,
     Waiter,
     deliver,
 )
@@ -285,6 +286,86 @@ def test_a_callback_that_fails_ends_its_call(raised: BaseException) -> None:
     assert caught.value is raised  # the call was not asked whether it can do without
 
 
+class Awaited(Turn):
+    """Keeps who waits for it."""
+
+    def __init__(self, *, ours: bool = False, name: str = "") -> None:
+        self.ours = ours
+        self.name = name
+        self.stopped = 0
+        self.waiter: Waiter[Any]
+
+    def begin(self, waiter: Waiter[Any]) -> None:
+        self.waiter = waiter
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def through(turn: Turn) -> Steps[Any]:
+    first = yield "one", None
+    try:
+        word = yield turn
+    except PeerError as exc:
+        word = exc.code
+    return first, word, (yield "two", None)
+
+
+def test_a_call_can_wait_for_something_else_than_an_answer() -> None:
+    turn = Awaited()
+    told = begun(through(turn))
+    told.end("x", None)
+    assert (turn.waiter, turn.stopped, told.sent) == (told, 0, [("one", None)])
+    told.end("word", None)
+    assert (turn.stopped, told.sent) == (1, [("one", None), ("two", None)])
+    told.end("y", None)
+    assert (turn.stopped, told.told) == (1, ["rearm", "rearm", "wake"])
+    assert told.result() == ("x", "word", "y")
+
+
+def test_what_it_waited_for_may_fail() -> None:
+    turn = Awaited()
+    told = begun(through(turn))
+    told.end("x", None)
+    told.end(None, PeerError(7, "no"))
+    told.end("y", None)
+    assert told.result() == ("x", 7, "y")
+    told = begun(through(turn))
+    told.end("x", None)
+    told.end(None, ConnectionLost("gone"))
+    assert turn.stopped == 2
+    with pytest.raises(ConnectionLost):
+        told.result()
+
+
+def test_whoever_leaves_a_call_does_not_wait_for_anything() -> None:
+    turn = Awaited(ours=True)
+    told = begun(through(turn))
+    told.leave_turn()
+    told.end("x", None)
+    assert told.held == 1
+    told.leave_turn()
+    told.leave_turn()
+    assert (turn.stopped, told.held) == (1, 0)
+
+
+def test_a_call_that_begins_with_something_else() -> None:
+    def steps() -> Steps[Any]:
+        return (yield Awaited(name="a word"))
+
+    told = begun(steps(), {"timeout": 5})
+    assert (told.id, told.sent, told.deadline) == (None, [], told.now + 5)
+    with pytest.raises(CallTimeout, match="no answer to a word within 5 s"):
+        told.result()
+
+
+def test_questions_are_for_the_call_to_answer() -> None:
+    told = begun(one())
+    event = InputRequested(1, {}, None, told)
+    deliver(event)
+    assert told.result() == f"the answer is {event}"
+
+
 # -- How long it may take ----------------------------------------------------------------------------------------------------
 
 Happening = tuple[float, str]  # seconds after the beginning, and what happens then
@@ -316,13 +397,31 @@ DEADLINES: list[tuple[CallOptions, list[Happening], float | None, str]] = [
     ({"timeout": None, "max_timeout": 5}, [(4, "progressed")], 5, IN_ALL.format("one", 5)),
     ({"timeout": float("inf")}, [], None, ""),
     # While our own side is asked, the server's silence is none.
-    ({}, [(5, "suspend")], 300, IN_ALL.format("one", 300)),
-    ({}, [(5, "suspend"), (200, "resume")], 260, SILENT.format("one", 60)),
-    ({}, [(5, "suspend"), (6, "suspend"), (90, "resume")], 300, IN_ALL.format("one", 300)),
-    ({}, [(5, "suspend"), (6, "suspend"), (90, "resume"), (95, "resume")], 155, SILENT.format("one", 60)),
-    ({}, [(5, "suspend"), (6, "progressed")], 300, IN_ALL.format("one", 300)),
-    ({"max_timeout": None}, [(5, "suspend")], None, ""),
+    ({}, [(5, "asked")], 300, IN_ALL.format("one", 300)),
+    ({}, [(5, "asked"), (200, "told")], 260, SILENT.format("one", 60)),
+    ({}, [(5, "asked"), (6, "asked"), (90, "told")], 300, IN_ALL.format("one", 300)),
+    ({}, [(5, "asked"), (6, "asked"), (90, "told"), (95, "told")], 155, SILENT.format("one", 60)),
+    ({}, [(5, "asked"), (6, "progressed")], 300, IN_ALL.format("one", 300)),
+    ({"max_timeout": None}, [(5, "asked")], None, ""),
 ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "deadline", "words"),
+    [(True, 300, IN_ALL.format("one", 300)), (False, 70, SILENT.format("one", 60))],
+)
+def test_the_time_of_a_turn(ours: bool, deadline: float, words: str) -> None:
+    told = begun(through(Awaited(ours=ours)))
+    start = told.now
+    told.now += 10
+    told.end("x", None)
+    assert told.deadline == start + deadline
+    with pytest.raises(CallTimeout) as caught:
+        told.result()
+    assert str(caught.value) == words
+    told.now += 100
+    told.end("word", None)
+    assert told.deadline == start + 170
 
 
 @pytest.mark.requirement("LIFE-22", "LIFE-23")
@@ -339,7 +438,7 @@ def test_when_a_call_is_given_up(
         elif happening == "answered":
             told.end("x", None)
         else:
-            getattr(told, happening)()
+            told.hold(1 if happening == "asked" else -1)
     assert told.deadline == (None if deadline is None else start + deadline)
     assert told.told == ["rearm"] * len(happenings)
     if words:
@@ -351,8 +450,8 @@ def test_when_a_call_is_given_up(
 def test_a_call_that_is_over_has_no_time_to_run_out() -> None:
     told = begun(one())
     told.end("x", None)
-    told.suspend()
-    told.resume()
+    told.hold(1)
+    told.hold(-1)
     assert told.told == ["wake"]
 
 

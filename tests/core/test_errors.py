@@ -80,3 +80,11 @@ def test_authorization_says_which_scopes_are_missing() -> None:
 
 def test_faults_are_told_apart() -> None:
     assert len({fault.value for fault in Fault}) == len(set(Fault)) == 10
+
+
+def test_a_group_of_one_is_what_is_in_it() -> None:
+    one, two = KeyError(), ValueError()
+    both = ExceptionGroup("", [one, two])
+    assert errors.single(one) is one
+    assert errors.single(BaseExceptionGroup("", [ExceptionGroup("", [one])])) is one
+    assert errors.single(ExceptionGroup("", [both])) is both

@@ -53,6 +53,13 @@ def test_a_body(version: str, params: Any, expected: Any) -> None:
     assert (json.loads(data) if data is not None else None) == expected
 
 
+@pytest.mark.parametrize("params", [{"uri": "\ud800"}, t.ReadResourceParams(uri="\ud800")])
+def test_a_body_that_utf_8_cannot_say(params: Any) -> None:
+    for version in D, E:
+        with pytest.raises(LocalProtocolError, match="surrogates not allowed"):
+            body(DIALECTS[version], params)
+
+
 # version, params, meta, progress token, what is said
 PARAMS: list[Any] = [
     (D, None, None, None, None),

@@ -532,7 +532,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "Only server→client (client issues all requests)."),
         ("PROG-9", "MUST", "E", "server", PLANNED("http"),
          "HTTP: progress travels on the response stream of its own request, never on the listen stream."),
-        ("PROG-10", "SHOULD", "A-E", "both", PLANNED("pressure"),
+        ("PROG-10", "SHOULD", "A-E", "both", TESTED,
          "Track active tokens, rate-limit."),
         ("PROG-11", "MAY", "A-E", "reporter", TESTED,
          "May send none, at any rate, without `total`."),
@@ -569,7 +569,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "Unrecognised `logLevel` → reject the request with `-32602`."),
         ("LOG-11", "MUST NOT", "A-E", "server", PLANNED("utilities"),
          "No secrets, personal data or attack-helping internals in messages."),
-        ("LOG-12", "SHOULD", "A-E", "server", PLANNED("pressure"),
+        ("LOG-12", "SHOULD", "A-E", "server", TESTED,
          "Rate limit; consistent logger names."),
         ("LOG-13", "SHOULD NOT", "E", "both", NOT_OURS(ADVICE),
          "Feature deprecated: not newly adopted (still functional)."),
@@ -791,7 +791,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # MRTR, Multi round-trip requests
     *rows("E:basic/patterns/mrtr",
-        ("MRTR-1", "MUST", "E", "server", PLANNED("conversation"),
+        ("MRTR-1", "MUST", "E", "server", TESTED,
          "Client input (roots, sampling, elicitation) is requested only through `InputRequiredResult`."),
         ("MRTR-2", "MUST NOT", "E", "server", TESTED,
          "`input_required` is allowed only on `tools/call`, `prompts/get`, `resources/read`."),
@@ -827,7 +827,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("MRTR-15", "SHOULD", "E", "server", TESTED,
          "Invalid `inputResponses` → JSON-RPC error; unknown keys ignored; missing needed ones → a new "
          "`input_required`, not an error."),
-        ("MRTR-16", "reading", "E", "client", PLANNED("conversation"),
+        ("MRTR-16", "reading", "E", "client", TESTED,
          "Client that declines sampling/roots or fails: just does not retry (no error channel); for "
          "elicitation answer `decline`/`cancel`."),
         ("MRTR-17", "reading", "E", "client", PLANNED("conversation"),
@@ -851,7 +851,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("SUB-4", "MUST", "E", "server", TESTED,
          "Every notification on it carries the subscription id in `_meta`, and so does the closing "
          "result."),
-        ("SUB-5", "MUST", "E", "client", PLANNED("subscriptions"),
+        ("SUB-5", "MUST", "E", "client", TESTED,
          "stdio: demultiplex by the subscription id."),
         ("SUB-6", "SHOULD", "E", "client", TESTED,
          "Compare the ack with the request; degrade gracefully."),
@@ -1028,9 +1028,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # SAMP, Sampling
     *rows("A-E:client/sampling",
-        ("SAMP-1", "MUST", "A-E", "client", PLANNED("conversation"),
+        ("SAMP-1", "MUST", "A-E", "client", TESTED,
          "A supporting client declares `sampling` (E: on each request)."),
-        ("SAMP-2", "schema", "A-E", "server", PLANNED("conversation"),
+        ("SAMP-2", "schema", "A-E", "server", TESTED,
          "Params: `messages`, `maxTokens` (required integer), `modelPreferences?`, `systemPrompt?`, "
          "`includeContext?`, `temperature?`, `stopSequences?`, `metadata?`; D–E `tools?`, `toolChoice?`; "
          "D `task?`."),
@@ -1039,7 +1039,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "toolUse)."),
         ("SAMP-4", "schema", "D-E", "both", TESTED,
          "`content` is one block or an array, in messages and results; a single object stays legal."),
-        ("SAMP-5", "MUST NOT", "D-E", "server", PLANNED("conversation"),
+        ("SAMP-5", "MUST NOT", "D-E", "server", TESTED,
          "`tools`/`toolChoice` only if the client declared `sampling.tools`; client MUST return an error "
          "otherwise."),
         ("SAMP-6", "SHOULD NOT", "D-E", "server", TESTED,
@@ -1054,11 +1054,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "`toolUseId` matches a previous `tool_use` id."),
         ("SAMP-10", "MUST", "D-E", "client", NOT_OURS(MODEL),
          "`toolChoice.mode` `required` → at least one tool use; `none` → none; default `auto`."),
-        ("SAMP-11", "SHOULD", "D", "client", PLANNED("conversation"),
+        ("SAMP-11", "SHOULD", "D", "client", TESTED,
          "Missing result / mixed content → `-32602`."),
-        ("SAMP-12", "SHOULD", "A-D", "client", PLANNED("conversation"),
+        ("SAMP-12", "SHOULD", "A-D", "client", TESTED,
          "User rejection → JSON-RPC error code `-1`."),
-        ("SAMP-13", "reading", "E", "client", PLANNED("conversation"),
+        ("SAMP-13", "reading", "E", "client", TESTED,
          "No error channel: on rejection simply no retry."),
         ("SAMP-14", "MUST", "A-E", "client", NOT_OURS(MODEL),
          "Model hints are evaluated in order, as substrings; hints SHOULD outrank priorities. Priorities "
@@ -1070,7 +1070,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "Iteration limit for tool loops; keep `_meta` of tool_use/tool_result in follow-ups."),
         ("SAMP-17", "SHOULD", "A-E", "client", NOT_OURS(MODEL),
          "Human in the loop, rate limit, content validation."),
-        ("SAMP-18", "SHOULD NOT", "E", "both", PLANNED("conversation"),
+        ("SAMP-18", "SHOULD NOT", "E", "both", TESTED,
          "List of messages is not kept between separate requests."),
         ("SAMP-19", "MUST", "A-E", "both", NOT_OURS(MODEL),
          "Sensitive data handled properly."),
@@ -1080,11 +1080,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # ELIC, Elicitation
     *rows("C-E:client/elicitation",
-        ("ELIC-1", "MUST", "C-E", "client", PLANNED("conversation"),
+        ("ELIC-1", "MUST", "C-E", "client", TESTED,
          "A supporting client declares `elicitation` (E: on each request)."),
         ("ELIC-2", "MUST", "D-E", "client", TESTED,
          "Declaring means at least one of form/url; `{}` = form only."),
-        ("ELIC-3", "MUST NOT", "D-E", "server", PLANNED("conversation"),
+        ("ELIC-3", "MUST NOT", "D-E", "server", TESTED,
          "No mode the client did not declare. D: client MUST answer `-32602` to it."),
         ("ELIC-4", "schema", "C", "server", TESTED,
          "Params `{message, requestedSchema}`; no `mode`."),
@@ -1114,15 +1114,15 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("ELIC-13", "MUST", "D-E", "server", TESTED,
          "URL mode: valid `url`; D also `elicitationId` (unique per server, opaque to the client). E has "
          "no `elicitationId`."),
-        ("ELIC-14", "reading", "D-E", "both", PLANNED("conversation"),
+        ("ELIC-14", "reading", "D-E", "both", TESTED,
          "`accept` in URL mode is consent to open, not completion."),
-        ("ELIC-15", "MAY", "D", "server", PLANNED("conversation"),
+        ("ELIC-15", "MAY", "D", "server", TESTED,
          "`notifications/elicitation/complete {elicitationId}` to the client that was asked only; client "
          "MUST ignore unknown/finished ids, MAY use it to retry."),
-        ("ELIC-16", "MUST", "D", "server", PLANNED("conversation"),
+        ("ELIC-16", "MUST", "D", "server", TESTED,
          "`-32042` only if URL elicitation is needed; `data.elicitations` non-empty list, all URL mode "
          "with `elicitationId`."),
-        ("ELIC-17", "MUST NOT", "E", "server", PLANNED("conversation"),
+        ("ELIC-17", "MUST NOT", "E", "server", TESTED,
          "`-32042`, `notifications/elicitation/complete`, `elicitationId` are not used."),
         ("ELIC-18", "MUST", "D-E", "client", NOT_OURS(HOST),
          "URL: no prefetch, no opening without consent, show the full URL, open in a way neither client "
@@ -1148,7 +1148,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # ROOT, Roots
     *rows("A-E:client/roots",
-        ("ROOT-1", "MUST", "A-E", "client", PLANNED("conversation"),
+        ("ROOT-1", "MUST", "A-E", "client", TESTED,
          "A supporting client declares `roots` (`listChanged` A–D only; E per request)."),
         ("ROOT-2", "schema", "A-E", "server", TESTED,
          "`roots/list` → `{roots: [{uri, name?}]}`; `_meta?` on Root C–."),
@@ -1156,7 +1156,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "Root URIs are `file://`."),
         ("ROOT-4", "MUST", "A-D", "client", PLANNED("conversation"),
          "With `listChanged`, send `notifications/roots/list_changed` on change. Gone in E."),
-        ("ROOT-5", "SHOULD", "A-D", "client", PLANNED("conversation"),
+        ("ROOT-5", "SHOULD", "A-D", "client", TESTED,
          "Unsupported → `-32601`; internal `-32603`."),
         ("ROOT-6", "MUST", "A-E", "client", NOT_OURS("the host application chooses which roots to give"),
          "Only permitted roots, validated against traversal, access-controlled, monitored."),

@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from mcp_core import ALL, Limits, PeerError, RemoteProtocolError
-from mcp_core.registry import Server
+from mcp_core.registry import Context, Server
 from mcp_trio import memory_pair, serve_stream
 from tests.core.helpers import (
     META_CAPABILITIES,
@@ -30,7 +30,9 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
+    line,
     notification,
+    ping,
     request,
     result,
 )
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from tests.core.helpers import Message
 
 MIB: Final = 1024 * 1024
+META_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 NO_ID: Final = object()
 
 PARSE, REQUEST, METHOD, PARAMS, VERSION = -32700, -32600, -32601, -32602, -32022
@@ -71,6 +74,11 @@ def bad_server(versions: Iterable[str] = ALL) -> Server:
     def recurse() -> None:
         """Never end."""
         recurse()
+
+    @server.tool
+    def shout(context: Context) -> None:
+        """Shout."""
+        context.log_nowait("loud", "hey")  # type: ignore[arg-type]
 
     return server
 
@@ -208,6 +216,20 @@ ROWS: Final[dict[str, Any]] = {
     ),
     "an argument missing": Row(with_(b'"a":1,', b""), "Missing argument `a`"),
     "an argument nobody knows": Row(with_(b'"a":1', b'"a":1,"c":1'), "Unknown argument `c`"),
+    "completion where there is none": Row(
+        asking(
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}},
+        ),
+        METHOD,
+    ),
+    "a log level that does not exist": Row(
+        asking("logging/setLevel", {"level": "loud"}), PARAMS, 7, METHOD, METHOD
+    ),
+    "a log level that is a number": Row(asking("logging/setLevel", {"level": 3}), PARAMS, 7, METHOD, METHOD),
+    "a log level of a request that does not exist": Row(
+        lambda wire: encoded(wire.calling(7, "add", {"a": 1, "b": 2}, **{META_LOG_LEVEL: "loud"})), PARAMS
+    ),
     "a cursor that was never given out": Row(asking("tools/list", {"cursor": "x"}), PARAMS),
     # -- responses
     "a response to nothing": Row(raw(result(7)), None),
@@ -235,6 +257,9 @@ ROWS: Final[dict[str, Any]] = {
     "a _meta that is a string": Row(bare({"_meta": "x"}, "tools/list"), PARAMS, 7, REQUEST, PARAMS),
     # -- handlers
     "SystemExit in a handler": Row(asking("tools/call", {"name": "leave"}), "internal error"),
+    "a log level that does not exist, in a handler": Row(
+        asking("tools/call", {"name": "shout"}), "internal error"
+    ),
     "RecursionError in a handler": Row(asking("tools/call", {"name": "recurse"}), "internal error"),
 }
 
@@ -379,6 +404,49 @@ async def test_an_id_that_is_still_in_use(version: str) -> None:
         assert text_of(await wire.call(7, "add", {"a": 1, "b": 2})) == "3"
 
 
+LISTS: Final = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+
+
+@pytest.mark.requirement("PAGE-6", "COMP-4")
+@pytest.mark.parametrize("version", [D, E])
+async def test_what_belongs_elsewhere(version: str) -> None:
+    """Cursors of one list are none of another, and what can be completed is what was declared so."""
+    server = Server("lists", page_size=1)
+    for n in range(2):
+        server.add_tool(lambda: "", name=f"n{n}", description="A tool.")
+        server.add_prompt(lambda x: x, name=f"n{n}")
+        server.add_resource(f"x://{n}", lambda: "", name=f"n{n}")
+        server.add_resource(f"x{n}://{{x}}", lambda x: x, name=f"n{n}")
+    server.add_completion("n0", "x", lambda typed: [typed])
+    async with served(server, version) as wire:
+        ids = iter(range(10, 1000))
+        cursors = {method: (await wire.ask(next(ids), method))["result"]["nextCursor"] for method in LISTS}
+        assert len(set(cursors.values())) == 4
+        for method in LISTS:
+            for origin, cursor in cursors.items():
+                answer = await wire.ask(next(ids), method, {"cursor": cursor})
+                if origin == method:
+                    assert "nextCursor" not in answer["result"]
+                else:
+                    assert answer["error"]["code"] == PARAMS
+        for ref in (
+            {"type": "ref/prompt", "name": "n2"},
+            {"type": "ref/prompt", "name": "x0://{x}"},
+            {"type": "ref/resource", "uri": "x://0"},  # it has no variables
+            {"type": "ref/resource", "uri": "n0"},
+            {"type": "ref/tool", "name": "n0"},
+            {"type": "ref/prompt"},
+            {},
+            None,
+        ):
+            params = {"ref": ref, "argument": {"name": "x", "value": "y"}}
+            answer = await wire.ask(next(ids), "completion/complete", params)
+            assert answer["error"]["code"] == PARAMS, ref
+        known = {"ref": {"type": "ref/prompt", "name": "n0"}, "argument": {"name": "x", "value": "y"}}
+        answer = await wire.ask(next(ids), "completion/complete", known)
+        assert answer["result"]["completion"]["values"] == ["y"]
+
+
 @pytest.mark.requirement("LIFE-10", "LIFE-11", "PING-2")
 async def test_requests_before_initialize() -> None:
     async with served(bad_server(), D, opened=False) as wire:
@@ -417,14 +485,23 @@ async def test_300_megabytes_without_a_newline_in_constant_memory(version: str) 
 @pytest.mark.requirement("STDIO-1")
 async def test_200_000_pings_whose_answers_nobody_reads() -> None:
     number, at_once, told = 200_000, 1000, 0
+    answered, rest = 0, b""
     ours, theirs = memory_pair()
     wire = Wire(ours)
 
     async def tell() -> None:
         nonlocal told
         for first in range(0, number, at_once):
-            await wire.tell(*(wire.asking(n, "ping") for n in range(first, first + at_once)))
+            await ours.send_all(b"".join(line(ping(n)) for n in range(first, first + at_once)))
             told += at_once
+
+    async def hear(until: int) -> None:
+        nonlocal answered, rest
+        while answered < until:
+            *answers, rest = (rest + await ours.receive_some()).split(b"\n")
+            for n in {0, len(answers) - 1} if answers else ():
+                assert json.loads(answers[n]) == result(answered + n)
+            answered += len(answers)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_stream, bad_server(), theirs)
@@ -433,17 +510,14 @@ async def test_200_000_pings_whose_answers_nobody_reads() -> None:
         try:
             nursery.start_soon(tell)
             await trio.testing.wait_all_tasks_blocked()
+            assert told < number // 4  # who tells has to wait ...
+            await hear(number // 4)  # and is let go on, several times
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert told < number // 2  # who tells has to wait ...
         assert peak < 32 * MIB
-        data = bytearray()
-        while not data.endswith(b'"id":%d,"result":{}}\n' % (number - 1)):
-            data += await ours.receive_some()
-        answers = data.splitlines()
-        assert [json.loads(answers[n]) for n in (0, number - 1)] == [result(0), result(number - 1)]
-        assert len(answers) == told == number  # ... and gets every answer when they are read
+        await hear(number)
+        assert (told, answered, rest) == (number, number, b"")  # ... and gets every answer when they are read
         assert await wire.is_alive()
         await ours.aclose()
 
@@ -516,3 +590,32 @@ async def test_a_second_response_is_ignored(nursery: trio.Nursery) -> None:
         await wire.tell(result((await wire.hear())["id"]))
         await next_one.ended.wait()
         assert next_one.error is None
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize(
+    "params",
+    [
+        pytest.param({"level": "loud", "data": "x"}, id="a level that does not exist"),
+        pytest.param({"level": 3, "data": "x"}, id="a level that is a number"),
+        pytest.param({"data": "x"}, id="no level"),
+        pytest.param({"level": "error"}, id="nothing to say"),
+        pytest.param([], id="an array"),
+        pytest.param(None, id="no params"),
+    ],
+)
+async def test_a_log_message_that_is_none_is_not_told(
+    params: Any, version: str, nursery: trio.Nursery
+) -> None:
+    told: list[Any] = []
+    async with talking(version, on_log=told.append) as (client, wire):
+        caller = Caller(nursery, lambda: client.call_tool("t"))
+        asked = await wire.hear()
+        await wire.tell(
+            notification("notifications/message", params),
+            notification("notifications/message", {"level": "error", "data": "a good one"}),
+            error(asked["id"], 1, "fine"),
+        )
+        await caller.ended.wait()
+        assert isinstance(caller.error, PeerError)
+        assert [message.data for message in told] == ["a good one"]

@@ -242,7 +242,7 @@ async def test_an_error_of_the_server_is_raised_as_it_is(nursery: trio.Nursery) 
         (D, {"content": "no list"}),
         (D, [1]),
         (E, {"resultType": "strange", "content": []}),
-        (E, {"resultType": "input_required", "inputRequests": {}}),
+        (E, {"resultType": "input_required"}),
     ],
 )
 async def test_an_answer_that_is_none_fails_its_call_only(

@@ -21,9 +21,9 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core import ConnectFailed, ConnectionLost
+from mcp_core import CallTimeout, ConnectFailed, ConnectionLost
 from mcp_trio import Grace, connect, connect_stdio
-from tests.core.helpers import D, E
+from tests.core.helpers import D, E, cancelled
 from tests.trio_.pipes import alive, until
 from tests.trio_.wire import PATIENCE, Wire, text_of
 
@@ -98,6 +98,22 @@ def block(mark: str) -> None:
     time.sleep(60)
 
 
+@server.tool
+async def spin(mark: str, seconds: float) -> str:
+    "Never let anyone else run."
+    Path(mark).write_text(str(os.getpid()))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return "spun"
+
+
+@server.tool
+def much() -> str:
+    "Say much."
+    return "x" * 3_000_000
+
+
 @server.tool(thread=True)
 def block_a_thread(mark: str) -> None:
     "Block a thread."
@@ -167,8 +183,8 @@ async def started(tmp_path: Path, version: str = D) -> AsyncIterator[Child]:
             await process.stderr.aclose()
 
 
-async def started_in(mark: Path) -> None:
-    await until(lambda: mark.exists() and mark.read_text() == "started")
+async def started_in(mark: Path, word: str = "started") -> None:
+    await until(lambda: mark.exists() and mark.read_text() == word)
 
 
 # --- our server ---------------------------------------------------------------------------------------------------------
@@ -250,6 +266,19 @@ async def test_a_server_stuck_in_a_blocking_tool_ends_at_the_second_signal(tmp_p
         assert await child.ended() == -signal.SIGINT
 
 
+async def test_a_handler_that_never_yields_holds_up_all_and_loses_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        wire = child.wire
+        await wire.tell(wire.calling(11, "spin", {"mark": str(mark), "seconds": 0.3}))
+        await started_in(mark, str(child.process.pid))
+        # It is over before anyone can cancel it.
+        await wire.tell(cancelled(11), wire.calling(12, "facts"), wire.asking(13, "ping"))
+        assert text_of(await wire.hear()) == "spun"
+        assert {(await wire.hear())["id"], (await wire.hear())["id"]} == {12, 13}
+        assert await wire.is_alive()
+
+
 @pytest.mark.requirement("STDIO-11", "LIFE-19")
 async def test_the_end_of_stdin_ends_a_server(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
@@ -293,6 +322,20 @@ async def test_a_client_that_no_longer_reads_ends_a_server_that_writes(tmp_path:
         await child.wire.tell(
             child.wire.calling(1, "wait", {"mark": str(mark), "progress": True}, progressToken=1)
         )
+        assert await child.ended() == 0  # with stdin still open
+    assert mark.read_text() == "finally"
+    assert b"Traceback" not in child.stderr
+
+
+async def test_a_client_that_goes_in_the_middle_of_an_answer(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    async with started(tmp_path) as child:
+        wire = child.wire
+        await wire.tell(wire.calling(11, "wait", {"mark": str(mark)}))
+        await started_in(mark)
+        await wire.tell(wire.calling(12, "much"))
+        assert await wire.stream.receive_some(1000)
+        await child.process.stdout.aclose()  # type: ignore[union-attr]
         assert await child.ended() == 0  # with stdin still open
     assert mark.read_text() == "finally"
     assert b"Traceback" not in child.stderr
@@ -384,6 +427,8 @@ PLAYED = textwrap.dedent("""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if plan == "idle":
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    if plan == "mute":
+        os.close(1)
     at("start")
     for line in sys.stdin:
         asked = json.loads(line)
@@ -405,6 +450,11 @@ PLAYED = textwrap.dedent("""
         elif method == "tools/call" and asked["params"]["name"] == "die":
             if plan == "idle":
                 signal.setitimer(signal.ITIMER_REAL, 0.1)
+            elif plan == "closes stdout":
+                os.close(1)
+            elif plan == "closes stdin":
+                os.close(0)
+                time.sleep(60)
         elif method == "tools/call":
             pass  # never answered
         elif id is not None:
@@ -486,6 +536,60 @@ async def test_a_server_that_is_killed_ends_every_call_at_once(version: str, ste
         assert len(failures) >= 4
         assert {type(failure) for failure in failures} == {ConnectionLost}
     assert not any(map(alive, pids))
+
+
+@pytest.mark.requirement("LIFE-17", "ERR-10")
+@pytest.mark.parametrize("plan", ["closes stdout", "closes stdin"])
+async def test_a_server_that_hangs_up_and_lives_on_ends_every_call_at_once(plan: str) -> None:
+    failures: list[BaseException] = []
+
+    async def call(name: str, text: str = "") -> None:
+        with pytest.raises(ConnectionLost) as caught:
+            await client.call_tool(name, {"text": text}, timeout=None)
+        failures.append(caught.value)
+
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio(played(plan), versions=[E], stderr="discard", grace=QUICK) as client:
+            result = await client.call_tool("steps", progress=lambda *_: None)
+            pid = int(result.text)
+            async with trio.open_nursery() as nursery:
+                for name in "never", "never", "die":
+                    nursery.start_soon(call, name)
+                await trio.testing.wait_all_tasks_blocked()
+                if (
+                    plan == "closes stdin"
+                ):  # it is heard of at the next word, in the middle of which it may be
+                    await call("never", "x" * MIB)
+            assert len(failures) == 3 + (plan == "closes stdin")
+            assert alive(pid)
+    assert not alive(pid)
+
+
+async def test_a_server_that_hangs_up_before_its_first_word_and_lives_on() -> None:
+    with (
+        trio.fail_after(PATIENCE),
+        pytest.raises(ConnectFailed, match="ended the connection before it was open"),
+    ):
+        await connect_stdio(played("mute"), versions=[E], stderr="discard", grace=QUICK).__aenter__()
+
+
+async def test_a_server_that_is_stuck_is_a_matter_of_time_limits_and_is_ended(tmp_path: Path) -> None:
+    file, mark = tmp_path / "server.py", tmp_path / "mark"
+    file.write_text(REAL)
+
+    async def call(*args: Any) -> None:
+        with pytest.raises(CallTimeout):
+            await client.call_tool(*args, timeout=0.5)
+
+    with trio.fail_after(PATIENCE):
+        async with connect_stdio([sys.executable, str(file)], stderr="discard", grace=QUICK) as client:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(call, "spin", {"mark": str(mark), "seconds": 60})
+                await until(lambda: mark.exists() and mark.read_text() != "")
+                pid = int(mark.read_text())
+                nursery.start_soon(call, "facts")
+            assert alive(pid)
+    assert not alive(pid)
 
 
 @pytest.mark.parametrize("plan", ["stderr", "stderr and all revisions"])

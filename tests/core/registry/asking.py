@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Raw
 
 from mcp_core import DIALECTS, METHODS, Connection, Dialect, McpError, Method, Peer, RequestReceived, Role
-from mcp_core.registry import Context, Invocation, Runtime, Server
+from mcp_core.registry import Context, Invocation, Runtime, Server, Service
+from mcp_core.registry._asking import Asking
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 
 A, B, C, D, E = DIALECTS.values()
@@ -29,7 +30,8 @@ class Silent(Runtime):
 
 def context_of(ask: RequestReceived, server: Server) -> Context:
     """The context of a function that answers `ask`."""
-    return Context(ask, server, Connection(Role.SERVER, server.config()), Silent())
+    service = Service(server, Connection(Role.SERVER, server.config()), Silent())
+    return Context(Asking(service, ask))
 
 
 def request(method: str | Method, params: Any = None, dialect: Dialect = E) -> RequestReceived:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
-from mcp_core.registry import Context, Runtime, Server
+from mcp_core import types as t
+from mcp_core.registry import Accepted, Context, Form, Refused, Runtime, Server, Service
+from mcp_core.registry._asking import Asking
 from tests.core.registry.asking import C, E, context_of, request
+from tests.core.registry.conversing import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
 server = Server("s")
 T = TypeVar("T")
@@ -115,7 +119,8 @@ class Talk:
         assert isinstance(event, RequestReceived)
         assert self.conn.next_event() is NEED_DATA
         self.runtime = Recorder()
-        self.context: Context = Context(event, self.server, self.conn, self.runtime)
+        service = Service(self.server, self.conn, self.runtime)
+        self.context: Context = Context(Asking(service, event))
 
     def said(self) -> list[Any]:
         return [json.loads(line)["params"] for line in self.conn.data_to_send().splitlines()]
@@ -207,8 +212,174 @@ def test_a_runtime_that_cannot_wait() -> None:
     assert (bare.full, bare.in_worker_thread, bare.pump()) == (False, False, None)  # type: ignore[func-returns-value]
     with pytest.raises(TypeError, match="does not wait"):
         _ = bare.drain()
+    for ask, what in (
+        (bare.wall_time, "tell the time"),
+        (lambda: bare.entropy(1), "draw random bytes"),
+        (lambda: bare.ask(None), "wait for answers"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match=f"does not {what}"):
+            ask()
     with pytest.raises(TypeError, match="does not start threads"):
         bare.in_thread(lambda: None)
     with pytest.raises(TypeError, match="does not start threads"):
         bare.from_thread(bare.drain)
     assert [bare.reference(), bare.reference()] == ["1", "2"]
+
+
+# -- Asking --------------------------------------------------------------------------------------------------------------
+
+
+class Seats(Struct):
+    count: int
+
+
+HELLO = t.SamplingMessage("assistant", t.TextContent("hello"))
+ADD = t.Tool(name="add", input_schema={"type": "object"})
+TWO = {"action": "accept", "content": {"count": 2}}
+YES = {"action": "accept"}
+SAID = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
+FORM_OF_SEATS: Any = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+
+# What is asked, the method and params that it comes to in 2025-11-25, and in 2026-07-28 if they are others; an answer, what
+# the handler gets.
+ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
+    (
+        lambda context: context.elicit("How many?", Seats),
+        "elicitation/create",
+        {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
+        None,
+        TWO,
+        Accepted(Seats(2)),
+    ),
+    (
+        lambda context: context.elicit("How many?", Form(Seats)),
+        "elicitation/create",
+        {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
+        None,
+        {"action": "decline"},
+        Refused("decline"),
+    ),
+    (
+        lambda context: context.elicit("How many?", FORM_OF_SEATS),
+        "elicitation/create",
+        {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
+        None,
+        TWO,
+        Accepted({"count": 2}),
+    ),
+    (
+        lambda context: context.elicit_url("Please pay.", "https://example.com/pay", elicitation_id="p1"),
+        "elicitation/create",
+        {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay", "elicitationId": "p1"},
+        {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"},
+        YES,
+        Accepted(None),
+    ),
+    (
+        lambda context: context.elicit_url("Please pay.", "https://example.com/pay"),
+        "elicitation/create",
+        {
+            "message": "Please pay.",
+            "mode": "url",
+            "url": "https://example.com/pay",
+            "elicitationId": "07" * 16,
+        },
+        {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"},
+        {"action": "cancel"},
+        Refused("cancel"),
+    ),
+    (
+        lambda context: context.sample("hi", max_tokens=7),
+        "sampling/createMessage",
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 7},
+        None,
+        SAID,
+        t.CreateMessageResult(role="assistant", content=t.TextContent("hi"), model="m"),
+    ),
+    (
+        lambda context: context.sample(
+            [HELLO],
+            max_tokens=7,
+            system_prompt="s",
+            model_preferences=t.ModelPreferences(hints=[t.ModelHint("h")], cost_priority=0.5),
+            temperature=0.5,
+            stop_sequences=("x",),
+            include_context="thisServer",
+            metadata={"m": 1},
+            tools=[ADD],
+            tool_choice="required",
+        ),
+        "sampling/createMessage",
+        {
+            "messages": [{"role": "assistant", "content": {"type": "text", "text": "hello"}}],
+            "maxTokens": 7,
+            "systemPrompt": "s",
+            "modelPreferences": {"hints": [{"name": "h"}], "costPriority": 0.5},
+            "temperature": 0.5,
+            "stopSequences": ["x"],
+            "includeContext": "thisServer",
+            "metadata": {"m": 1},
+            "tools": [{"name": "add", "inputSchema": {"type": "object"}}],
+            "toolChoice": {"mode": "required"},
+        },
+        None,
+        {**SAID, "content": [{"type": "tool_use", "id": "1", "name": "add", "input": {}}]},
+        t.CreateMessageResult(role="assistant", content=[t.ToolUseContent("1", "add", {})], model="m"),
+    ),
+    (
+        lambda context: context.roots(),
+        "roots/list",
+        None,
+        None,
+        {"roots": [{"uri": "file:///a", "name": "a"}]},
+        [t.Root("file:///a", "a")],
+    ),
+]
+
+
+@pytest.mark.requirement("SAMP-2", "SAMP-4", "ELIC-5", "ELIC-13", "ROOT-2")
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(("ask", "method", "params", "modern", "answer", "value"), ASKED)
+def test_what_is_asked_and_what_is_told(
+    version: str, ask: Any, method: str, params: Any, modern: Any, answer: Any, value: Any
+) -> None:
+    told: list[Any] = []
+    asking = Server("s")
+
+    @asking.tool
+    async def tool(context: Context) -> None:
+        """Ask."""
+        told.append(await ask(context))
+
+    stage = Stage(asking, version)
+    (said,) = stage.calls("tool")
+    if stage.stateful:
+        assert (said["method"], said.get("params")) == (method, params)
+        stage.answers(said, answer)
+    else:
+        ((key, question),) = said["result"]["inputRequests"].items()
+        assert (question["method"], question.get("params")) == (method, modern or params)
+        stage.again("tool", said["result"], {key: answer})
+    assert told == [value]
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_answers_to_what_was_asked_by_hand(version: str) -> None:
+    asking = Server("s")
+    form = Form(Seats)
+    told: list[Any] = []
+
+    @asking.tool
+    def tool(context: Context) -> t.InputRequiredResult | None:
+        """Ask."""
+        told.append((context.input_response("form", form), context.request_state))
+        told.append(context.input_response("form", t.ElicitResult))
+        if len(told) < 5:
+            return t.InputRequiredResult(input_requests={"form": form.question("?")}, request_state="mine")
+        return None
+
+    stage = Stage(asking, version)
+    stage.whole_call("tool", YES, TWO)
+    accepted = t.ElicitResult(action="accept", content={"count": 2})
+    wrong = t.ElicitResult(action="accept")  # it is for the handler to ask again
+    assert told == [(None, None), None, (None, "mine"), wrong, (Accepted(Seats(2)), "mine"), accepted]

@@ -76,7 +76,7 @@ class Asked(Conversation):
         for job in self.feed(json.dumps(message).encode() + b"\n"):
             self.jobs += 1
             try:
-                job.done(run(job.start()))
+                job.done(run(job))
             except BaseException as exc:  # noqa: BLE001 - as a runtime does
                 job.failed(exc)
             job.dropped()

@@ -367,3 +367,25 @@ def test_structured_content_is_encoded_once() -> None:
     assert isinstance(result, CallToolResult)
     assert isinstance(result.structured_content, Raw)
     assert output(str).result("x", E) == CallToolResult(content=[TextContent("x")], structured_content=UNSET)
+
+
+@pytest.mark.parametrize(
+    ("returns", "like"),
+    [
+        (Point | InputRequiredResult, Point),
+        (Annotated[Point | InputRequiredResult, "described"], Point),
+        (InputRequiredResult | Point | None, Optional[Point]),  # noqa: UP045
+        (str | InputRequiredResult, str),
+        (list[int] | InputRequiredResult, list[int]),
+    ],
+)
+def test_questions_are_not_what_a_tool_promises(returns: Any, like: Any) -> None:
+    for dialect in EVERY_DIALECT:
+        assert output(returns).schema(dialect) == output(like).schema(dialect)
+    asked = InputRequiredResult(request_state="s")
+    assert output(returns).result(asked, E) is asked
+
+
+def test_a_tool_may_promise_nothing_but_questions() -> None:
+    for returns in (InputRequiredResult, dict[str, InputRequiredResult]):
+        assert output(returns).result(InputRequiredResult(request_state="s"), E).result_type is None

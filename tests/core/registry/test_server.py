@@ -221,3 +221,21 @@ def test_an_extension_is_checked_where_it_is_declared() -> None:
         Server("s", extensions={"bad": {}})
     told = Server("s", extensions={"com.example/thing": {"a": 1}}).config().capabilities
     assert told.extensions == told.experimental == {"com.example/thing": {"a": 1}}
+
+
+def test_the_keys_of_a_server() -> None:
+    server = Server("s")
+    had = server.has_keys
+    ring = server.key_ring(lambda size: b"k" * size)
+    assert (had, server.has_keys) == (False, True)
+    assert server.key_ring(lambda size: b"") is ring
+    declared = Server("s", state_keys={"a": b"a" * 32, "b": b"b" * 32})
+    assert declared.has_keys
+    assert repr(declared.key_ring(bytes)) == "<KeyRing of a, b>"
+    for keys, words in (
+        ({}, "at least one key"),
+        ({"a": b"short"}, "has 5 bytes"),
+        ({"": b"k" * 32}, "a key's name"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Server("s", state_keys=keys)

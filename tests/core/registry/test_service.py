@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import pytest
 
-from mcp_core import NEED_DATA, Connection, McpError, Role, ToolError
-from mcp_core.registry import Context, Job, ResourceNotFound, Runtime, Server, Service
-from mcp_core.types import CallToolResult
+from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, ToolError
+from mcp_core.registry import Context, Job, ResourceNotFound, Runtime, Server, Service, UrlElicitationRequired
+from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
+from tests.core.helpers import D, E
+from tests.core.registry.conversing import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +150,7 @@ def test_an_async_function_is_a_job() -> None:
     (job,) = talk.call("later", 3)
     assert repr(job) == "<Job tools/call id=3>"
     assert repr(talk.service) == f"<Service of {talk.server!r}, 1 jobs>"
-    job.done(run(job.start()))
+    job.done(run(job))
     job.dropped()
     assert talk.service.idle
     assert talk.text() == ("later 3", False)
@@ -157,7 +159,7 @@ def test_an_async_function_is_a_job() -> None:
 def test_a_thread_is_a_job() -> None:
     talk = Conversation()
     (job,) = talk.call("blocking")
-    job.done(run(job.start()))
+    job.done(run(job))
     assert talk.text() == ("blocking", False)
 
 
@@ -252,6 +254,23 @@ def test_a_job_whose_answer_cannot_be_sent() -> None:
     assert [type(exc) for _, exc in talk.reports] == [TypeError]
 
 
+def test_an_exception_that_cannot_even_be_told() -> None:
+    class Mute(ToolError):
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    talk = Conversation()
+    (job,) = talk.call("later")
+    job.failed(Mute())
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+    assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
+
+
+def test_a_cancellation_of_what_is_no_job() -> None:
+    assert Conversation().service.take(RequestCancelled(9)) is None
+
+
 def test_an_unknown_tool() -> None:
     talk = Conversation()
     talk.call("nobody")
@@ -282,7 +301,272 @@ def test_a_runtime_that_only_keeps_a_log_numbers_its_faults() -> None:
     assert talk.text() == ("The tool failed with an internal error (reference 1).", True)
     (job,) = talk.call("blocking", 2)
     with pytest.raises(TypeError, match="does not start threads") as caught:
-        run(job.start())
+        run(job)
     job.failed(caught.value)
     assert talk.text() == ("The tool failed with an internal error (reference 2).", True)
     assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
+
+
+# -- Asking the client: how is in test_asking.py ---------------------------------------------------------------------------
+
+
+def asking(*, middleware: Any = None) -> Server:
+    server = Server("s")
+
+    @server.tool
+    async def stubborn(context: Context) -> str:
+        """Ask, and take no answer for an answer."""
+        try:
+            await context.roots()
+        except BaseException:  # noqa: BLE001 - as an author should not
+            return "never mind"
+        return "asked"
+
+    @server.tool
+    async def clumsy(context: Context) -> str:
+        """Ask, and stumble over it."""
+        try:
+            await context.roots()
+        finally:
+            raise ZeroDivisionError
+
+    @server.tool
+    async def grouped(context: Context) -> str:
+        """Ask in a task."""
+        try:
+            await context.roots()
+        except BaseException as exc:  # noqa: BLE001 - as a nursery does
+            raise BaseExceptionGroup("tasks", [exc]) from None
+        return "asked"
+
+    @server.prompt
+    async def told(context: Context) -> str:
+        """Ask, in a prompt."""
+        return str(len(await context.roots()))
+
+    @server.resource("roots:all")
+    async def read(context: Context) -> str:
+        """Ask, in a resource."""
+        return str(len(await context.roots()))
+
+    if middleware is not None:
+        server.middleware(middleware)
+    return server
+
+
+@pytest.mark.requirement("MRTR-2")
+@pytest.mark.parametrize("tool", ["stubborn", "clumsy", "grouped"])
+def test_what_was_asked_wins_over_what_the_handler_made_of_it(tool: str) -> None:
+    stage = Stage(asking(), E)
+    (message,) = stage.calls(tool)
+    assert message["result"]["resultType"] == "input_required"
+    assert stage.runtime.reports == []
+
+
+@pytest.mark.requirement("MRTR-1", "MRTR-2")
+@pytest.mark.parametrize(
+    ("method", "params", "member"),
+    [("prompts/get", {"name": "told"}, "messages"), ("resources/read", {"uri": "roots:all"}, "contents")],
+)
+@pytest.mark.parametrize("version", [D, E])
+def test_prompts_and_resources_ask_too(version: str, method: str, params: Any, member: str) -> None:
+    stage = Stage(asking(), version)
+    stage.asks(1, method, **params)
+    (message,) = stage.said()
+    if stage.stateful:
+        (answer,) = stage.answers(message, {"roots": []})
+    else:
+        ((key, question),) = message["result"]["inputRequests"].items()
+        assert question == {"method": "roots/list"}
+        state = message["result"]["requestState"]
+        stage.asks(2, method, **params, requestState=state, inputResponses={key: {"roots": []}})
+        (answer,) = stage.said()
+    assert '"0"' in str(answer["result"][member]).replace("'", '"')
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_middleware_sees_each_run(version: str) -> None:
+    seen: list[str] = []
+
+    async def watch(context: Context, proceed: Any) -> Any:
+        try:
+            result = await proceed()
+        except BaseException as exc:
+            seen.append(type(exc).__name__)
+            raise
+        seen.append(type(result).__name__)
+        return result
+
+    server = asking(middleware=watch)
+
+    @server.tool
+    def by_hand(context: Context) -> str | InputRequiredResult:
+        """Ask by hand."""
+        if context.input_response("roots", ListRootsResult) is None:
+            return InputRequiredResult(input_requests={"roots": ListRootsRequest()})
+        return "asked"
+
+    Stage(server, version).whole_call("by_hand", {"roots": []})
+    assert seen == ["InputRequiredResult", "CallToolResult"]
+    seen.clear()
+    Stage(server, version).whole_call("stubborn", {"roots": []})
+    assert seen == ["CallToolResult"] * (1 if version == D else 2)
+    seen.clear()
+    Stage(server, version).whole_call("grouped", {"roots": []})
+    assert seen == (["CallToolResult"] if version == D else ["BaseExceptionGroup", "CallToolResult"])
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_middleware_puts_off(version: str) -> None:
+    """Under load, say: nothing is run, and the client comes back."""
+    calls: list[str | None] = []
+
+    async def busy(context: Context, proceed: Any) -> Any:
+        calls.append(context.request_state)
+        if len(calls) < 3:
+            return InputRequiredResult(request_state=f"{len(calls)}")
+        return await proceed()
+
+    stage = Stage(asking(middleware=busy), version)
+    if stage.stateful:
+        stage.asks(1, "tools/call", name="stubborn")
+        for _ in range(3):
+            stage.go_on()
+        (question,) = stage.said()
+        (answer,) = stage.answers(question, {"roots": []})
+        assert answer["result"]["content"][0]["text"] == "asked"
+    else:
+        (answer,) = stage.calls("stubborn")
+        for _ in range(2):
+            answer = stage.again("stubborn", answer["result"], {})
+        assert answer["result"]["inputRequests"]
+    assert calls == [None, "1", "2"]
+
+
+def test_a_state_is_looked_at_before_middleware() -> None:
+    async def refuse(context: Context, proceed: Any) -> Any:
+        raise AssertionError("it must not run")
+
+    (answer,) = Stage(asking(middleware=refuse), E).calls("stubborn", requestState="made up")
+    assert answer["error"]["code"] == -32602
+
+
+def by_hand() -> Server:
+    server = Server("s")
+
+    @server.tool
+    def plain(context: Context) -> str | InputRequiredResult:
+        """Ask by hand, in a plain def."""
+        answer = context.input_response("roots", ListRootsResult)
+        if answer is None:
+            return InputRequiredResult(input_requests={"roots": ListRootsRequest()})
+        return f"{len(answer.roots)} roots"
+
+    @server.tool
+    def nowhere() -> str:
+        """Want a page that is none."""
+        raise UrlElicitationRequired("Please log in.", "nowhere")
+
+    return server
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_plain_function_asks_by_hand(version: str) -> None:
+    stage = Stage(by_hand(), version)
+    assert stage.whole_call("plain", {"roots": []})["result"]["content"][0]["text"] == "0 roots"
+    assert stage.service.idle
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_questions_that_cannot_be_put(version: str) -> None:
+    stage = Stage(by_hand(), version, {"elicitation": {"url": {}}})
+    (answer,) = stage.calls("plain")
+    assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
+    (answer,) = stage.calls("nowhere", 2)
+    assert answer["result"]["isError"]
+    assert [str(exc) for exc in stage.runtime.reports] == ["elicitation/create: url is no http or https URL"]
+
+
+def test_jobs_that_wait_for_an_answer_are_stopped() -> None:
+    stage = Stage(asking(), D)
+    stage.asks(1, "prompts/get", name="told")
+    assert stage.said()
+    ((job, steps),) = stage.running
+    stopped: list[None] = []
+    job.stop = lambda: stopped.append(None)
+    stage.service.stop()
+    assert stopped == [None]
+    steps.close()
+    job.dropped()
+    stage.running.clear()
+    _, answer = stage.said()
+    assert answer["error"]["message"] == "the request was cancelled"
+
+
+# -- Telling that a page was visited ----------------------------------------------------------------------------------------
+
+
+def visiting() -> Server:
+    server = Server("s")
+
+    @server.tool
+    async def page(name: str, context: Context) -> str:
+        """Have a page visited."""
+        answer = await context.elicit_url("Please log in.", "https://example.com", elicitation_id=name)
+        return answer.action
+
+    @server.tool
+    def first(name: str) -> str:
+        """Have a page visited before anything else."""
+        raise UrlElicitationRequired("Please log in.", "https://example.com", name)
+
+    return server
+
+
+@pytest.mark.requirement("ELIC-15", "ELIC-16")
+@pytest.mark.parametrize("tool", ["page", "first"])
+def test_who_was_asked_is_told(tool: str) -> None:
+    server = visiting()
+    asked, other = Stage(server, D), Stage(server, D)
+    assert asked.calls(tool, arguments={"name": "v1"})
+    for _ in range(2):
+        server.elicitation_complete("v1")
+    server.elicitation_complete("v2")
+    (told,) = asked.said()
+    assert (told["method"], told["params"]) == ("notifications/elicitation/complete", {"elicitationId": "v1"})
+    assert other.said() == []
+
+
+@pytest.mark.requirement("ELIC-17")
+@pytest.mark.parametrize("tool", ["page", "first"])
+def test_where_there_is_no_such_notification_nobody_is_told(tool: str) -> None:
+    server = visiting()
+    stage = Stage(server, E)
+    assert "elicitationId" not in str(stage.calls(tool, arguments={"name": "v1"}))
+    server.elicitation_complete("v1")
+    assert stage.said() == []
+
+
+def test_who_has_gone_is_not_told() -> None:
+    server = visiting()
+    stage = Stage(server, D)
+    assert stage.calls("first", arguments={"name": "v1"})
+    stage.conn.close()
+    server.elicitation_complete("v1")
+    assert stage.said() == []
+    gone = Stage(server, D)
+    assert gone.calls("first", arguments={"name": "v1"})
+    gone.service.close()
+    server.elicitation_complete("v1")
+    assert gone.said() == []
+
+
+def test_the_oldest_of_many_pages_are_forgotten() -> None:
+    server = visiting()
+    stage = Stage(server, D)
+    for n in range(1_001):
+        stage.calls("first", arguments={"name": f"v{n}"})
+    server.elicitation_complete("v0")
+    assert stage.said() == []
+    server.elicitation_complete("v1")
+    assert len(stage.said()) == 1

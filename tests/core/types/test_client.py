@@ -161,3 +161,13 @@ def test_pages_of_an_error() -> None:
         t.URLElicitationRequiredData([t.ElicitParams(message="m", mode="url", url="u:", elicitation_id="1")]),
         '{"elicitations":[{"message":"m","mode":"url","url":"u:","elicitationId":"1"}]}',
     )
+
+
+def test_what_a_model_said_as_blocks_and_as_text() -> None:
+    hi = t.TextContent("hi")
+    use = t.ToolUseContent("1", "n", {})
+    one = t.CreateMessageResult(role="assistant", content=hi, model="m")
+    assert (one.blocks, one.text) == ([hi], "hi")
+    several = t.CreateMessageResult(role="assistant", content=[hi, use, t.TextContent("there")], model="m")
+    assert (several.blocks, several.text) == (several.content, "hi\nthere")
+    assert t.CreateMessageResult(role="assistant", content=use, model="m").text == ""

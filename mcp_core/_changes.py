@@ -1,0 +1,201 @@
+"""Changes of what a server offers, as one listens to them: a block, and a loop in it.
+
+`async with client.listen(tools=True) as changes: async for change in changes: ...`. What to ask for, and which message is for
+whom, is in `_listening.py`; here it is brought together with a connection and with who waits.
+
+Rules of this file:
+
+1. The waiting is a call like any other (`_calls.Waiter`): of a block that begins, with the time that a call has; of a loop,
+   without a limit.
+2. A change is taken out by the task that waits for it, and only when that runs again. So one that is cancelled loses none.
+3. What a block has asked for it takes back at its end, however that comes about.
+
+It refuses to know how anyone waits, and what is done about a change.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ._calls import Turn
+from ._errors import LocalProtocolError
+from ._listening import Listenings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+
+    from ._calls import CallOptions, Steps, Waiter
+    from ._connection import Connection
+    from ._events import Event
+    from ._listening import Listening
+    from ._subscriptions import Change
+
+__all__ = ["Changes", "Ears", "Listen"]
+
+_NO_LIMIT: Final[CallOptions] = {"timeout": None}
+
+
+class Ears:
+    """All listenings of a client over `conn`.
+
+    `call` makes a call (`Caller._call`), `pump` is what has to follow a call into the connection.
+    """
+
+    __slots__ = ("_conn", "_listenings", "_pump", "call")
+
+    def __init__(
+        self,
+        conn: Connection,
+        call: Callable[[Steps[None], CallOptions], Coroutine[Any, Any, None]],
+        pump: Callable[[], object],
+    ) -> None:
+        self._conn = conn
+        self._pump = pump
+        self._listenings = Listenings()
+        self.call = call
+
+    def __repr__(self) -> str:
+        return f"<Ears on {self._conn!r}: {self._listenings!r}>"
+
+    def open(self, wanted: tuple[Change, ...]) -> Listening:
+        """Begin to listen. To be closed in any case."""
+        assert self._conn.peer is not None
+        listening = self._listenings.open(self._conn.peer, wanted)
+        self._ask()
+        return listening
+
+    def close(self, listening: Listening) -> None:
+        id = self._listenings.close(listening)
+        if id is not None:
+            self._conn.send_cancel(id, "nobody listens any more")
+        self._ask()
+        self._pump()
+
+    def take(self, event: Event) -> None:
+        """Act on one event, after the tokens have their answers."""
+        self._listenings.take(event)
+        self._ask()
+
+    def wants(self, change: Change) -> bool:
+        """Whether somebody listens to this very change, and not to something that it may be a part of."""
+        return self._listenings.wants(change)
+
+    def _ask(self) -> None:
+        while (request := self._listenings.next_request()) is not None:
+            method, params, token = request
+            try:
+                token.id = self._conn.send_request(method, params, token=token)
+            except LocalProtocolError as exc:
+                token.end(None, exc)
+
+
+class Listen:
+    """`async with` it, once: it listens as long as the block lasts, which is given the `Changes`."""
+
+    __slots__ = ("_begin", "_ears", "_listening", "_options")
+
+    def __init__(self, begin: Callable[[], tuple[Ears, Listening]], options: CallOptions) -> None:
+        self._begin = begin
+        self._options = options
+        self._ears: Ears
+        self._listening: Listening | None = None
+
+    def __repr__(self) -> str:
+        return f"<Listen {self._listening or 'not entered'}>"
+
+    # For type checkers a block is a pair of `async def`, which this package does not have.
+
+    def __aenter__(self) -> Coroutine[Any, Any, Changes]:
+        return cast("Coroutine[Any, Any, Changes]", self._enter())
+
+    def __aexit__(self, *_: object) -> Coroutine[Any, Any, None]:
+        return cast("Coroutine[Any, Any, None]", self._leave())
+
+    @types.coroutine
+    def _enter(self) -> Generator[Any, Any, Changes]:
+        if self._listening is not None:
+            raise RuntimeError("a block of its own for each listen()")
+        self._ears, self._listening = self._begin()
+        changes = Changes(self._ears, self._listening)
+        try:
+            yield from self._ears.call(changes._opening(), self._options).__await__()
+            self._listening.require_open()
+        except BaseException:
+            self._ears.close(self._listening)
+            raise
+        return changes
+
+    @types.coroutine
+    def _leave(self) -> Generator[Any, Any, None]:
+        assert self._listening is not None
+        self._ears.close(self._listening)
+        yield from ()
+
+
+class Changes:
+    """What changes, for `async for`: each thing once, however often it changed since it was last given.
+
+    `honoured` is what of the wishes the server will tell. The loop ends when the server ends the listening, or the block is
+    left.
+
+    Raises:
+        ConnectionLost: in the loop, after the last change: the connection ended, and changes may have been missed.
+        PeerError: likewise, and the server said why.
+    """
+
+    __slots__ = ("_ears", "_listening", "_waiters")
+
+    def __init__(self, ears: Ears, listening: Listening) -> None:
+        self._ears = ears
+        self._listening = listening
+        self._waiters: list[Waiter[Any]] = []
+        listening.wake = self._wake
+
+    def __repr__(self) -> str:
+        return f"<Changes of {self._listening!r}>"
+
+    @property
+    def honoured(self) -> tuple[Change, ...]:
+        return self._listening.honoured
+
+    def __aiter__(self) -> Changes:
+        return self
+
+    @types.coroutine
+    def __anext__(self) -> Generator[Any, Any, Change]:
+        while True:
+            yield from self._ears.call(self._hearing(), _NO_LIMIT).__await__()
+            change = self._listening.next_change()
+            if change is not None:
+                return change
+            if self._listening.over:
+                raise StopAsyncIteration
+
+    def _opening(self) -> Steps[None]:
+        while not self._listening.settled:
+            yield _Word(self._waiters, "listen")
+
+    def _hearing(self) -> Steps[None]:
+        if not self._listening.has_news:
+            yield _Word(self._waiters)
+
+    def _wake(self) -> None:
+        for waiter in list(self._waiters):
+            waiter.end(None, None)
+
+
+class _Word(Turn):
+    """Something is told: what, the call looks for itself."""
+
+    def __init__(self, waiters: list[Waiter[Any]], name: str = "") -> None:
+        self._waiters = waiters
+        self.name = name
+        self._waiter: Waiter[Any]
+
+    def begin(self, waiter: Waiter[Any]) -> None:
+        self._waiter = waiter
+        self._waiters.append(waiter)
+
+    def stop(self) -> None:
+        self._waiters.remove(self._waiter)

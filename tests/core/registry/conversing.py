@@ -1,0 +1,161 @@
+"""A server in conversation with a client that is played by hand, under a runtime whose every step the test takes.
+
+`Stage` runs jobs one step at a time: a handler that waits for an answer stands still until the answer is heard.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
+from mcp_core.registry import Job, Round, Runtime, Server, Service
+from tests.core.helpers import INITIALIZED, Message, cancelled, initialize, line, modern, request, result
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+T = TypeVar("T")
+
+OFFERS: Message = {
+    "roots": {},
+    "sampling": {"tools": {}, "context": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
+NOW = 1_000_000.0
+
+
+@types.coroutine
+def one_step() -> Generator[None, None, None]:
+    yield
+
+
+class Stepping(Runtime):
+    """A runtime of one thread that keeps what it is told, and waits by standing still."""
+
+    def __init__(self) -> None:
+        self.reports: list[BaseException] = []
+        self.slept: list[float] = []
+        self.time = NOW
+        self.thread = False
+
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        self.reports.append(exc)
+
+    def reference(self) -> str:
+        return "R"
+
+    async def ask(self, asked: Round[T]) -> T:
+        awake: list[bool] = []
+        with asked.under_way(lambda: awake.append(True)):
+            if asked.seconds is not None:
+                self.slept.append(asked.seconds)
+                await one_step()
+            while asked.seconds is None and not awake:
+                await one_step()
+        return asked.result()
+
+    def wall_time(self) -> float:
+        return self.time
+
+    def entropy(self, size: int) -> bytes:
+        return b"\x07" * size
+
+    @property
+    def in_worker_thread(self) -> bool:
+        return self.thread
+
+
+class Stage:
+    """A server, and a client of revision `version` that offers `offers`."""
+
+    def __init__(self, server: Server, version: str, offers: Message = OFFERS, **options: Any) -> None:
+        self.server = server
+        self.version = version
+        self.offers = offers
+        self.stateful = DIALECTS[version].stateful
+        self.conn = Connection(Role.SERVER, server.config())
+        self.runtime = Stepping()
+        self.service = Service(server, self.conn, self.runtime, **options)
+        self.running: list[tuple[Job, Any]] = []
+        if self.stateful:
+            self.hear(initialize(version, capabilities=offers), INITIALIZED)
+            self.said()
+
+    def hear(self, *messages: Message) -> None:
+        """The client says something, and everybody goes on as far as he can."""
+        self.conn.receive_data(b"".join(map(line, messages)), 0.0)
+        self.go_on()
+
+    def go_on(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            while (event := self.conn.next_event()) is not NEED_DATA:
+                job = self.service.take(event)  # type: ignore[arg-type]
+                if job is not None:
+                    self.running.append((job, job.__await__()))
+            for job, steps in list(self.running):
+                try:
+                    steps.send(None)
+                except StopIteration as end:
+                    job.done(end.value)
+                except BaseException as exc:  # noqa: BLE001 - as a runtime does
+                    job.failed(exc)
+                else:
+                    continue
+                self.running.remove((job, steps))
+                job.dropped()
+                moved = True
+
+    def said(self) -> list[Message]:
+        return [json.loads(said) for said in self.conn.data_to_send().splitlines()]
+
+    def asks(self, id: Any, method: str, **params: Any) -> None:
+        """The client makes a request."""
+        if self.stateful:
+            self.hear(request(id, method, params))
+        else:
+            offers = {"io.modelcontextprotocol/clientCapabilities": self.offers}
+            self.hear(modern(id, method, params, **offers))
+
+    def calls(self, tool: str, id: Any = 1, **params: Any) -> list[Message]:
+        """The client calls a tool; gives all that is said."""
+        self.asks(id, "tools/call", name=tool, **params)
+        return self.said()
+
+    def answers(self, question: Message, answer: Any) -> list[Message]:
+        """The client answers a request of the server; gives all that is said."""
+        self.hear(result(question["id"], answer))
+        return self.said()
+
+    def cancels(self, id: Any = 1) -> list[Message]:
+        self.hear(cancelled(id))
+        return self.said()
+
+    def whole_call(self, tool: str, *answers: Any) -> Message:
+        """Call `tool` and answer one question after the other, in whatever way the revision asks; gives the last message."""
+        (message,) = self.calls(tool)
+        for answer in answers:
+            if self.stateful:
+                assert "method" in message, message
+                (message,) = self.answers(message, answer)
+            else:
+                ((key, _),) = message["result"]["inputRequests"].items()
+                message = self.again(tool, message["result"], {key: answer})
+        return message
+
+    def again(self, tool: str, required: Message, answers: Message, **params: Any) -> Message:
+        """The client makes its call again, with answers."""
+        if "requestState" in required:
+            params["requestState"] = required["requestState"]
+        (message,) = self.calls(tool, inputResponses=answers, **params)
+        return message
+
+
+def text_of(message: Message) -> str:
+    """The text of a tool's result."""
+    text = message["result"]["content"][0]["text"]
+    assert isinstance(text, str)
+    return text

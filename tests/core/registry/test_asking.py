@@ -1,0 +1,514 @@
+"""What one request asks of its client: the same handlers in every revision, with a client played by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from msgspec import Struct
+
+from mcp_core import LocalProtocolError, McpError
+from mcp_core import types as t
+from mcp_core.registry import Accepted, Context, Form, Server, UrlElicitationRequired
+from mcp_core.registry._asking import Asking, meta_of
+from tests.core.helpers import STATEFUL, VERSIONS, A, C, D, E, error, result
+from tests.core.registry.conversing import NOW, OFFERS, Stage, text_of
+
+if TYPE_CHECKING:
+    from mcp_core import RequestReceived
+
+every_revision = pytest.mark.parametrize("version", VERSIONS)
+with_forms = pytest.mark.parametrize("version", [C, D, E])
+
+
+class Seats(Struct):
+    count: int
+    where: Literal["aisle", "window"] = "aisle"
+
+
+SEATS = Form(Seats)
+TWO = {"action": "accept", "content": {"count": 2}}
+
+
+def build() -> Server:
+    server = Server("s")
+
+    @server.tool
+    async def book(context: Context) -> str:
+        """Ask for seats."""
+        answer = await context.elicit("How many?", Seats)
+        return str(answer.data) if isinstance(answer, Accepted) else answer.action
+
+    @server.tool
+    def by_hand(context: Context) -> str | t.InputRequiredResult:
+        """Ask for seats, by hand."""
+        answer = context.input_response("seats", SEATS)
+        if answer is None:
+            return t.InputRequiredResult(
+                input_requests={"seats": SEATS.question("How many?")}, request_state="mine"
+            )
+        assert context.request_state == "mine"
+        return str(answer.data) if isinstance(answer, Accepted) else answer.action
+
+    @server.tool
+    def later(context: Context) -> str | t.InputRequiredResult:
+        """Put the client off, twice."""
+        state = context.request_state or ""
+        return state if len(state) == 2 else t.InputRequiredResult(request_state=state + "x")
+
+    @server.tool
+    async def both(context: Context) -> str | t.InputRequiredResult:
+        """Ask in both ways."""
+        asked = await context.elicit("How many?", Seats)
+        if context.input_response("roots", t.ListRootsResult) is None:
+            return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
+        again = await context.elicit("How many?", Seats)
+        return f"{asked.action} {again.action}"
+
+    @server.tool
+    async def careful(context: Context) -> str:
+        """Do without what the client does not offer."""
+        try:
+            return str(await context.roots())
+        except McpError as exc:
+            return f"without: {exc}"
+
+    @server.tool
+    def several(context: Context) -> str | t.InputRequiredResult:
+        """Ask two questions at once, by hand."""
+        seats, roots = (
+            context.input_response("seats", SEATS),
+            context.input_response("roots", t.ListRootsResult),
+        )
+        if seats is None or roots is None:
+            return t.InputRequiredResult(
+                input_requests={"seats": SEATS.question("How many?"), "roots": t.ListRootsRequest()}
+            )
+        return f"{seats.action} {roots.roots}"
+
+    @server.tool
+    async def page(context: Context) -> str:
+        """Have a page visited."""
+        answer = await context.elicit_url("Please log in.", "https://example.com", elicitation_id="visit-1")
+        return answer.action
+
+    @server.tool
+    async def visit() -> str:
+        """Want a page to be visited first."""
+        raise UrlElicitationRequired("Please log in.", "https://example.com/login", "visit-1")
+
+    @server.tool
+    def nowhere() -> str:
+        """Want a page that is none."""
+        raise UrlElicitationRequired("Please log in.", "nowhere")
+
+    return server
+
+
+def stage(version: str, offers: Any = OFFERS, **options: Any) -> Stage:
+    return Stage(build(), version, offers, **options)
+
+
+# -- Waiting for the answer ------------------------------------------------------------------------------------------------
+
+
+@with_forms
+@pytest.mark.parametrize("tool", ["book", "by_hand"])
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (TWO, "Seats(count=2, where='aisle')"),
+        ({"action": "decline"}, "decline"),
+        ({"action": "cancel"}, "cancel"),
+    ],
+)
+@pytest.mark.requirement("MRTR-1")
+def test_a_question_and_its_answer(version: str, tool: str, answer: Any, text: str) -> None:
+    talk = stage(version)
+    assert text_of(talk.whole_call(tool, answer)) == text
+    assert talk.service.idle
+
+
+def test_a_handler_stands_still_until_it_is_answered() -> None:
+    talk = stage(D)
+    (question,) = talk.calls("book")
+    assert question["params"] == {"message": "How many?", "requestedSchema": SEATS.schema}
+    ((job, _),) = talk.running
+    (under_way,) = job.asking.rounds
+    assert repr(under_way) == "<_One for tools/call, 1 asked>"
+    assert repr(job.asking).startswith("<Asking for tools/call: <Inquiry")
+    talk.hear(result("another", {}))
+    assert talk.said() == []
+    assert text_of(talk.answers(question, TWO)[0]).startswith("Seats(")
+    assert job.asking.rounds == []
+
+
+def test_most_requests_ask_nothing() -> None:
+    talk = stage(E)
+    asking = Asking(talk.service, None)  # type: ignore[arg-type]
+    assert not asking.unanswered
+    assert not talk.server.has_keys
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            result,
+            {
+                "code": -32603,
+                "message": "the answer to elicitation/create does not fit: content.count is missing",
+            },
+        ),
+        (error, {"code": -1, "message": "the client refused elicitation/create: not today"}),
+    ],
+)
+@pytest.mark.parametrize("tool", ["book", "by_hand"])
+def test_a_client_that_does_not_answer_as_it_should(answer: Any, told: Any, tool: str) -> None:
+    talk = stage(D)
+    (question,) = talk.calls(tool)
+    if answer is error:
+        talk.hear(error(question["id"], -1, "not today"))
+        assert talk.said()[0]["error"] == told
+    elif tool == "book":
+        talk.hear(result(question["id"], {"action": "accept"}))
+        assert talk.said()[0]["error"] == told
+    else:  # who asks by hand looks at the answers himself
+        (again,) = talk.answers(question, {"action": "accept"})
+        assert again["method"] == "elicitation/create"
+    assert talk.runtime.reports == []
+
+
+def test_an_answer_that_cannot_be_read() -> None:
+    talk = stage(D)
+    (question,) = talk.calls("book")
+    (answer,) = talk.answers(question, {"action": "perhaps"})
+    assert answer["error"]["code"] == -32603
+    assert "the answer to elicitation/create is no result of its kind" in answer["error"]["message"]
+
+
+@every_revision
+@pytest.mark.requirement("MRTR-5")
+def test_a_client_that_lacks_something(version: str) -> None:
+    talk = stage(version, {})
+    assert 'without: this needs a client that declares {"roots":{}}' in text_of(talk.whole_call("careful"))
+    for tool in "book", "by_hand":
+        (answer,) = talk.calls(tool)
+        assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
+        assert answer["error"]["code"] == (-32021 if version == E else -32601)
+    assert talk.runtime.reports == []
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_question_carries_the_trace(version: str) -> None:
+    talk = stage(version)
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    (question,) = talk.calls("careful", _meta={**trace, "other": 1})
+    assert question["params"] == {"_meta": trace}
+
+
+def test_the_meta_of_a_request_may_be_unreadable() -> None:
+    talk = stage(D)
+    talk.asks(1, "tools/call", name="careful")
+    ((job, _),) = talk.running
+    ask: RequestReceived = job.request
+    assert meta_of(ask) == {}
+    ask.raw = b'{"_meta":{"a":"\xff"}}'
+    with pytest.raises(McpError, match="_meta cannot be read"):
+        meta_of(ask)
+
+
+# -- Endings ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_is_cancelled_with_its_request() -> None:
+    talk = stage(D)
+    (question,) = talk.calls("book")
+    ((job, steps),) = talk.running
+    stopped: list[None] = []
+    job.stop = lambda: stopped.append(None)
+    (told,) = talk.cancels()
+    assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", question["id"])
+    assert stopped == [None]
+    assert talk.running == []  # it was shielded from that, and told all the same
+    assert talk.answers(question, TWO) == []
+    assert talk.service.idle
+    assert steps.gi_frame is None
+
+
+def test_who_waits_longer_than_his_request_is_told() -> None:
+    talk = stage(D)
+    talk.asks(1, "tools/call", name="book")
+    assert talk.said()
+    ((job, steps),) = talk.running
+    job.done(t.CallToolResult(content=[]))  # something in the background still asks
+    cancel, answer = talk.said()
+    assert (cancel["method"], answer["id"]) == ("notifications/cancelled", 1)
+    with pytest.raises(LocalProtocolError, match="the request is over"):
+        steps.send(None)
+    talk.running.clear()
+
+
+def test_who_gives_up_takes_his_question_back() -> None:
+    talk = stage(D)
+    (question,) = talk.calls("book")
+    ((job, steps),) = talk.running
+    with pytest.raises(ZeroDivisionError):
+        steps.throw(ZeroDivisionError())  # a timeout of the handler's own, say
+    (cancel,) = talk.said()
+    assert cancel["params"] == {"requestId": question["id"], "reason": "the answer is not needed any more"}
+    job.failed(ZeroDivisionError())
+    talk.running.clear()
+
+
+def test_the_conversation_ends_first() -> None:
+    talk = stage(D)
+    talk.calls("book")
+    talk.conn.receive_data(b"", 0.0)
+    talk.go_on()
+    assert [type(exc).__name__ for exc in talk.runtime.reports] == ["ConnectionLost"]
+    assert talk.service.idle
+
+
+def test_nobody_is_asked_while_the_server_is_shut_down() -> None:
+    talk = stage(D)
+    talk.asks(1, "tools/call", name="both")
+    (question,) = talk.said()
+    talk.conn.wind_down()
+    (answer,) = talk.answers(question, TWO)  # what was asked before may be answered
+    assert answer["error"] == {"code": -32000, "message": "the server is being shut down"}
+    assert talk.runtime.reports == []
+
+
+# -- By hand -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MRTR-3")
+def test_a_client_is_put_off() -> None:
+    talk = stage(E)
+    (first,) = talk.calls("later")
+    assert first["result"].keys() == {"resultType", "requestState", "_meta"}
+    second = talk.again("later", first["result"], {})
+    assert text_of(talk.again("later", second["result"], {})) == "xx"
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_stateful_client_waits_instead(version: str) -> None:
+    talk = stage(version)
+    talk.asks(1, "tools/call", name="later")
+    talk.go_on()
+    talk.go_on()
+    (answer,) = talk.said()
+    assert text_of(answer) == "xx"
+    assert talk.runtime.slept == [0.1, 0.2]
+
+
+@with_forms
+def test_both_ways_in_one_handler_ask_everything_once(version: str) -> None:
+    """What was asked twice was two questions, each time."""
+    talk = stage(version)
+    answers = [TWO, {"roots": []}, {"action": "decline"}]
+    assert text_of(talk.whole_call("both", *answers)) == "accept decline"
+
+
+def test_questions_side_by_side() -> None:
+    talk = stage(D)
+    seats, roots = talk.calls("several")
+    assert (seats["method"], roots["method"]) == ("elicitation/create", "roots/list")
+    assert talk.answers(roots, {"roots": []}) == []
+    (answer,) = talk.answers(seats, TWO)
+    assert text_of(answer) == "accept []"
+
+
+def test_if_one_of_them_is_refused_the_others_are_taken_back() -> None:
+    talk = stage(D)
+    seats, roots = talk.calls("several")
+    talk.hear(error(roots["id"], -32603, "no roots today"))
+    cancel, answer = talk.said()
+    assert cancel["params"]["requestId"] == seats["id"]
+    assert answer["error"]["message"] == "the client refused roots/list: no roots today"
+
+
+@every_revision
+def test_questions_end_sometime(version: str) -> None:
+    talk = stage(version)
+
+    @talk.server.tool
+    def endless() -> t.InputRequiredResult:
+        """Ask for ever."""
+        return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
+
+    message = Stage(talk.server, version).whole_call("endless", *[{"roots": []}] * 10)
+    assert message["error"] == {"code": -32603, "message": "tools/call still needs input after 10 rounds"}
+
+
+@every_revision
+def test_elsewhere_nobody_can_ask(version: str) -> None:
+    talk = stage(version)
+
+    @talk.server.method("acme/ask")
+    async def ask(context: Context) -> None:
+        await context.elicit("How many?", Seats)
+
+    @talk.server.method("acme/by_hand")
+    def by_hand() -> t.InputRequiredResult:
+        return t.InputRequiredResult(request_state="s")
+
+    other = Stage(talk.server, version)
+    other.asks(1, "acme/ask")
+    other.asks(2, "acme/by_hand")
+    assert [message["error"]["code"] for message in other.said()] == [-32603, -32603]
+    assert [str(exc) for exc in other.runtime.reports] == [
+        f"acme/{name} cannot ask for input: only a tool, a prompt or a resource can, while it is called, got or read"
+        for name in ("ask", "by_hand")
+    ]
+
+
+# -- Pages that have to be visited first ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ELIC-16")
+def test_a_page_is_an_error() -> None:
+    talk = stage(D)
+    (answer,) = talk.calls("visit")
+    page = {
+        "message": "Please log in.",
+        "mode": "url",
+        "url": "https://example.com/login",
+        "elicitationId": "visit-1",
+    }
+    told = {"code": -32042, "message": "Please log in.", "data": {"elicitations": [page]}}
+    assert answer["error"] == told
+    assert talk.runtime.reports == []
+
+
+@pytest.mark.requirement("ELIC-17")
+def test_a_page_is_a_question() -> None:
+    talk = stage(E)
+    (answer,) = talk.calls("visit")
+    page = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
+    assert answer["result"]["inputRequests"] == {"page": {"method": "elicitation/create", "params": page}}
+    again = talk.again("visit", answer["result"], {"page": {"action": "accept"}})
+    assert "inputRequests" in again["result"]  # that it was agreed to is not that it was visited
+
+
+@pytest.mark.parametrize(("version", "code"), [(A, -32601), (C, -32601), (D, -32601), (E, -32021)])
+def test_a_page_that_the_client_cannot_show(version: str, code: int) -> None:
+    talk = stage(version, {"elicitation": {}})
+    (answer,) = talk.calls("visit")
+    assert answer["error"]["code"] == code
+    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}} or version == A
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_page_that_is_none(version: str) -> None:
+    talk = stage(version)
+    (answer,) = talk.calls("nowhere")
+    assert text_of(answer) == "The tool failed with an internal error (reference R)."
+    assert [str(exc) for exc in talk.runtime.reports] == ["elicitation/create: url is no http or https URL"]
+
+
+@pytest.mark.requirement("ELIC-13", "ELIC-14")
+@pytest.mark.parametrize("version", [D, E])
+def test_a_page_to_visit(version: str) -> None:
+    talk = stage(version)
+    (asked,) = talk.calls("page")
+    if version == D:
+        assert asked["params"]["elicitationId"] == "visit-1"
+    else:
+        ((_, question),) = asked["result"]["inputRequests"].items()
+        assert question["params"].keys() == {"mode", "message", "url"}
+    assert text_of(stage(version).whole_call("page", {"action": "accept"})) == "accept"
+
+
+def test_a_thread_cannot_wait() -> None:
+    talk = stage(D)
+    talk.runtime.thread = True
+    (answer,) = talk.calls("page")
+    assert text_of(answer) == "The tool failed with an internal error (reference R)."
+    (reported,) = talk.runtime.reports
+    assert "a plain def cannot await an answer" in str(reported)
+
+
+# -- What comes back --------------------------------------------------------------------------------------------------------
+
+
+def required(talk: Stage) -> Any:
+    (answer,) = talk.calls("book")
+    return answer["result"]
+
+
+@pytest.mark.requirement("MRTR-13", "MRTR-14")
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda state: "made up", "it is none of ours"),
+        (lambda state: state[:-1] + ("A" if state[-1] != "A" else "B"), "it was altered"),
+        (
+            lambda state: "1.other." + state.split(".", 2)[2],
+            "it names a key that is not in the ring, 'other'",
+        ),
+    ],
+)
+def test_a_state_that_is_none_of_ours(spoil: Any, words: str) -> None:
+    talk = stage(E)
+    state = spoil(required(talk)["requestState"])
+    (answer,) = talk.calls("book", requestState=state)
+    told = "requestState is not valid for this request; make the request again without it"
+    assert answer["error"] == {"code": -32602, "message": told}
+    (reported,) = talk.runtime.reports
+    assert words in str(reported)
+
+
+def test_a_state_where_none_was_given_out() -> None:
+    talk = stage(E)
+    (answer,) = talk.calls("book", requestState="made up")
+    assert answer["error"]["code"] == -32602
+    assert [str(exc) for exc in talk.runtime.reports] == [
+        "requestState refused: none was given out since this process began"
+    ]
+    assert not talk.server.has_keys
+
+
+@pytest.mark.requirement("MRTR-14")
+def test_a_state_expires() -> None:
+    talk = stage(E)
+    result = required(talk)
+    talk.runtime.time = NOW + 600
+    assert talk.again("book", result, {})["error"]["code"] == -32602
+    talk.runtime.time = NOW + 599
+    assert "result" in talk.again("book", result, {})
+
+
+@pytest.mark.requirement("MRTR-14")
+def test_a_state_is_for_one_principal() -> None:
+    server = build()
+    alice, bob = (Stage(server, E, principal=name) for name in ("alice", "bob"))
+    result = required(alice)
+    assert bob.again("book", result, {})["error"]["code"] == -32602
+    assert "result" in Stage(server, E, principal="alice").again("book", result, {})
+
+
+@pytest.mark.requirement("MRTR-18")
+def test_another_process_with_the_same_keys_goes_on() -> None:
+    one = Server("s", state_keys={"new": b"n" * 32, "old": b"o" * 32})
+    other = Server("s", state_keys={"old": b"o" * 32, "new": b"n" * 32})
+    for server in one, other:
+
+        @server.tool
+        async def roots(context: Context) -> str:
+            """Tell the roots."""
+            return str(await context.roots())
+
+    (answer,) = Stage(one, E).calls("roots")
+    ((key, _),) = answer["result"]["inputRequests"].items()
+    assert answer["result"]["requestState"].startswith("1.new.")
+    last = Stage(other, E).again("roots", answer["result"], {key: {"roots": []}})
+    assert text_of(last) == "[]"
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_state_means_nothing_where_there_are_sessions(version: str) -> None:
+    talk = stage(version)
+    (question,) = talk.calls("careful", requestState="made up", inputResponses={})
+    assert question["method"] == "roots/list"

@@ -1,0 +1,325 @@
+"""Forms: from a type to what every client can show, and from what was filled in to an object."""
+
+# No postponed annotations: types are made inside of the rows.
+
+import dataclasses
+import enum
+import uuid
+from datetime import date, datetime
+from typing import Annotated, Any, Literal, NamedTuple, Optional, Required, TypedDict, assert_type
+
+import msgspec
+import pytest
+from msgspec import Meta, Struct
+
+from mcp_core.registry import Accepted, DeclarationError, Form, Refused
+from mcp_core.registry._form import as_form
+from mcp_core.types import ElicitResult
+
+
+class Colour(enum.Enum):
+    RED = "#f00"
+    GREEN = "#0f0"
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+TITLED = Annotated[
+    Literal["b", "a"],
+    Meta(extra_json_schema={"oneOf": [{"const": "b", "title": "B!"}, {"const": "a", "title": "A!"}]}),
+]
+
+
+def accepted(**content: Any) -> ElicitResult:
+    return ElicitResult(action="accept", content=content)
+
+
+def with_field(annotation: Any, default: Any = ...) -> Any:
+    """A Struct with the field `f`."""
+    field = ("f", annotation) if default is ... else ("f", annotation, default)
+    return msgspec.defstruct("Fields", [field])
+
+
+# annotation, its default, the JSON Schema, some text that is filled in, and what it is read as
+FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
+    (str, ..., {"type": "string"}, "x", "x"),
+    (str, "d", {"type": "string", "default": "d"}, "x", "x"),
+    (Annotated[str, "words"], ..., {"type": "string", "description": "words"}, "x", "x"),
+    (
+        Annotated[str, Meta(title="T", description="D", min_length=1, max_length=2)],
+        ...,
+        {"type": "string", "title": "T", "description": "D", "minLength": 1, "maxLength": 2},
+        "x",
+        "x",
+    ),
+    (
+        Annotated[str, Meta(extra_json_schema={"format": "email"})],
+        ...,
+        {"type": "string", "format": "email"},
+        "a@b",
+        "a@b",
+    ),
+    (date, ..., {"type": "string", "format": "date"}, "2026-07-28", date(2026, 7, 28)),
+    (
+        datetime,
+        datetime(2026, 7, 28),  # noqa: DTZ001 - what an author may write
+        {"type": "string", "format": "date-time", "default": "2026-07-28T00:00:00"},
+        "2026-07-28T01:00:00",
+        datetime(2026, 7, 28, 1),  # noqa: DTZ001
+    ),
+    (bool, ..., {"type": "boolean"}, True, True),
+    (bool, False, {"type": "boolean", "default": False}, True, True),
+    (int, ..., {"type": "integer"}, 3, 3),
+    (int, 7, {"type": "integer", "default": 7}, 3.0, 3),
+    (Annotated[int, Meta(ge=1, le=3)], ..., {"type": "integer", "minimum": 1, "maximum": 3}, 3, 3),
+    (Annotated[int, Meta(gt=1, lt=4)], ..., {"type": "integer", "minimum": 2, "maximum": 3}, 3, 3),
+    (float, ..., {"type": "number"}, 3, 3.0),
+    (Annotated[float, Meta(ge=0.5, le=2)], ..., {"type": "number", "minimum": 0.5, "maximum": 2}, 1.5, 1.5),
+    (Literal["b", "a"], ..., {"type": "string", "enum": ["b", "a"]}, "a", "a"),
+    (Literal["one"], ..., {"type": "string", "enum": ["one"]}, "one", "one"),
+    (
+        Annotated[Literal["b", "a"], Meta(description="D")],
+        "a",
+        {"type": "string", "enum": ["b", "a"], "description": "D", "default": "a"},
+        "a",
+        "a",
+    ),
+    (
+        TITLED,
+        ...,
+        {"type": "string", "oneOf": [{"const": "b", "title": "B!"}, {"const": "a", "title": "A!"}]},
+        "a",
+        "a",
+    ),
+    (
+        Colour,
+        Colour.RED,
+        {"type": "string", "enum": ["#f00", "#0f0"], "default": "#f00"},
+        "#0f0",
+        Colour.GREEN,
+    ),
+    (
+        Annotated[list[Literal["b", "a"]], Meta(min_length=1, max_length=2)],
+        ...,
+        {"type": "array", "items": {"type": "string", "enum": ["b", "a"]}, "minItems": 1, "maxItems": 2},
+        ["a"],
+        ["a"],
+    ),
+    (
+        set[Colour],
+        ...,
+        {"type": "array", "items": {"type": "string", "enum": ["#f00", "#0f0"]}},
+        ["#0f0", "#0f0"],
+        {Colour.GREEN},
+    ),
+    (
+        tuple[TITLED, ...],
+        ("a",),
+        {
+            "type": "array",
+            "items": {"anyOf": [{"const": "b", "title": "B!"}, {"const": "a", "title": "A!"}]},
+            "default": ["a"],
+        },
+        ["b"],
+        ("b",),
+    ),
+    (
+        frozenset[Literal["a"]],
+        ...,
+        {"type": "array", "items": {"type": "string", "enum": ["a"]}},
+        [],
+        frozenset(),
+    ),
+    (int | None, None, {"type": "integer"}, 3, 3),
+    (Optional[Colour], None, {"type": "string", "enum": ["#f00", "#0f0"]}, "#f00", Colour.RED),  # noqa: UP045
+    (
+        Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="D")],
+        None,
+        {"type": "integer", "minimum": 1, "description": "D"},
+        3,
+        3,
+    ),
+]
+
+
+@pytest.mark.requirement("ELIC-6", "ELIC-7", "ELIC-8", "ELIC-10")
+@pytest.mark.parametrize(
+    ("annotation", "default", "schema", "text", "value"), FIELDS, ids=lambda row: str(row)[:40]
+)
+def test_fields(annotation: Any, default: Any, schema: dict[str, Any], text: Any, value: Any) -> None:
+    form: Form[Any] = Form(with_field(annotation, default))
+    required = {"required": ["f"]} if default is ... else {}
+    said = msgspec.json.decode(msgspec.json.encode(form.schema))
+    assert said == {"type": "object", "properties": {"f": schema}, **required}
+    answer = form.read(accepted(f=text))
+    assert isinstance(answer, Accepted)
+    assert (answer.action, answer.data.f, type(answer.data.f)) == ("accept", value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (Annotated[str, Meta(pattern="^a")], "field 'f' says pattern, which forms do not know"),
+        (Annotated[int, Meta(multiple_of=2)], "field 'f' says multipleOf"),
+        (Annotated[float, Meta(gt=0)], "field 'f' says exclusiveMinimum"),
+        (Annotated[float, Meta(lt=0, multiple_of=1)], "field 'f' says exclusiveMaximum"),
+        (Annotated[str, Meta(extra_json_schema={"x-own": 1})], "field 'f' says x-own"),
+        (
+            Annotated[str, Meta(extra_json_schema={"format": "ipv4"})],
+            "no flat object of simple fields: Invalid enum",
+        ),
+        (bytes, "field 'f' is of a type that forms do not have"),
+        (uuid.UUID, "field 'f' is of a type that forms do not have"),
+        (None, "that forms do not have"),
+        (Any, "that forms do not have"),
+        (dict[str, str], "that forms do not have"),
+        (list[str], "that forms do not have"),
+        (list[list[Literal["a"]]], "that forms do not have"),
+        (int | str, "that forms do not have"),
+        (Number, "that forms do not have"),
+        (Literal[1, 2], "that forms do not have"),
+        (msgspec.defstruct("Inner", [("a", int)]), "that forms do not have"),
+    ],
+)
+def test_fields_that_forms_do_not_have(annotation: Any, words: str) -> None:
+    with pytest.raises(DeclarationError, match=words):
+        Form(with_field(annotation))
+
+
+class Record(Struct, rename="camel"):
+    first_name: str
+
+
+@dataclasses.dataclass
+class Data:
+    """With a docstring."""
+
+    size: int
+    colours: list[Colour] = dataclasses.field(default_factory=lambda: [Colour.RED])
+
+
+class Typed(TypedDict, total=False):
+    size: Required[int]
+    colour: Literal["red", "green"]
+
+
+class Array(Struct, array_like=True):
+    a: int
+
+
+class Pair(NamedTuple):
+    a: int
+
+
+def test_all_kinds_of_objects() -> None:
+    record = Form(Record)
+    assert record.schema["properties"].keys() == {"firstName"}
+    assert record.read(accepted(firstName="Ada")) == Accepted(Record("Ada"))
+    data = Form(Data)
+    assert data.schema == {
+        "type": "object",
+        "properties": {
+            "size": {"type": "integer"},
+            "colours": {
+                "type": "array",
+                "items": {"type": "string", "enum": ["#f00", "#0f0"]},
+                "default": ["#f00"],
+            },
+        },
+        "required": ["size"],
+    }
+    assert data.read(accepted(size=1)) == Accepted(Data(1, [Colour.RED]))
+    typed = Form(Typed)
+    assert typed.schema["required"] == ["size"]
+    assert typed.schema["properties"]["colour"]["enum"] == ["red", "green"]
+    assert typed.read(accepted(size=1.0, more="x")) == Accepted({"size": 1})
+    assert repr(typed) == "<Form colour, size>"
+    assert Form(Annotated[Record, "a description"]).schema == record.schema  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (int, "a form of int: a form is a Struct, a dataclass, a TypedDict or a JSON Schema"),
+        (Array, "a form of Array: a form is a Struct"),
+        (Pair, "a form of Pair: a form is a Struct"),
+        (list[Record], "a form of list: a form is a Struct"),
+        ("Record", "a form of Record: "),
+        ({"type": "array"}, "a form's schema: it is no flat object of simple fields"),
+        (
+            {"type": "object", "properties": {"a": {"type": "object"}}},
+            "a form's schema: it is no flat object",
+        ),
+        ({}, "a form's schema: it is no flat object"),
+    ],
+)
+def test_what_is_no_form(fields: Any, words: str) -> None:
+    with pytest.raises(DeclarationError, match=words):
+        Form(fields)
+
+
+def test_annotations_that_do_not_resolve() -> None:
+    class Broken(Struct):
+        f: "Nowhere"  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(DeclarationError, match="a form of Broken: name 'Nowhere' is not defined"):
+        Form(Broken)
+
+
+GIVEN: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"n": {"type": "integer", "minimum": 1}, "s": {"type": "string"}},
+    "required": ["n"],
+}
+
+
+def test_a_schema_that_somebody_wrote() -> None:
+    form = Form(GIVEN)
+    assert form.schema == GIVEN
+    assert form.question("Well?").params.requested_schema == GIVEN
+    assert form.read(accepted(n=3.0, more="x")) == Accepted({"n": 3, "more": "x"})
+    with pytest.raises(ValueError, match=r"content\.n is less than 1"):
+        form.read(accepted(n=0))
+
+
+def test_what_was_not_filled_in_as_it_should_be() -> None:
+    form = Form(with_field(date))
+    question = form.question("When?")
+    for content, words in (
+        ({}, r"content\.f is missing"),
+        ({"f": 3}, r"content\.f is no text"),
+        ({"f": "yesterday"}, "Invalid RFC3339 encoded date"),
+    ):
+        assert words.replace("\\", "") in (form.problem(question, accepted(**content)) or "")
+        with pytest.raises(ValueError, match=words):
+            form.read(accepted(**content))
+    assert form.problem(question, accepted(f="2026-07-28")) is None
+    assert form.problem(question, ElicitResult(action="accept")) == "content.f is missing"
+
+
+@pytest.mark.requirement("ELIC-23")
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_user_may_refuse(action: Any) -> None:
+    form = Form(Record)
+    refused = ElicitResult(action=action, content={"first_name": 1})
+    assert form.problem(form.question(""), refused) is None
+    assert form.read(refused) == Refused(action)
+
+
+def test_what_makes_a_form() -> None:
+    form = Form(Record)
+    assert as_form(form) is form
+    assert as_form(Record) is as_form(Record)
+    assert as_form(GIVEN).schema == GIVEN
+
+
+def test_the_type_checker_knows() -> None:
+    answer = Form(Record).read(accepted(firstName="Ada"))
+    assert_type(answer, Accepted[Record] | Refused)
+    if answer.action != "accept":
+        raise AssertionError(answer.action)
+    assert_type(answer.data, Record)
+    assert_type(Form(GIVEN), Form[dict[str, Any]])

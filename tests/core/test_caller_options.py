@@ -1,0 +1,98 @@
+"""`client_config`: what a client says about itself because of its options, and which options are wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core import ALL, DIALECTS, CallerOptions, __version__, client_config
+from mcp_core import types as t
+from mcp_core._caller_options import check_level
+from tests.core.helpers import A, B, C, D, E
+
+
+def test_nothing_is_said_that_was_not_asked_for() -> None:
+    config = client_config({})
+    assert config.capabilities == t.ClientCapabilities()
+    assert config.info == t.Implementation(name="mcp-trio", version=__version__)
+    assert (config.versions, config.probe_timeout, config.initialize_timeout) == (list(ALL), 5.0, None)
+    assert config.keep_alive is None
+
+
+def test_everything_that_can_be_said() -> None:
+    info = t.Implementation(name="mine", version="3")
+    options: CallerOptions = {
+        "versions": [E, A],
+        "info": info,
+        "extensions": {"com.example/x": {"a": 1}},
+        "probe_timeout": 1.0,
+        "initialize_timeout": 2.0,
+        "keep_alive": 3.0,
+        "log_level": "error",
+        "on_elicit": lambda params: None,
+    }
+    config = client_config(options)
+    assert (config.info, config.versions) == (info, [E, A])
+    assert (config.probe_timeout, config.initialize_timeout, config.keep_alive) == (1.0, 2.0, 3.0)
+    extensions = {"com.example/x": {"a": 1}}
+    assert config.capabilities == t.ClientCapabilities(
+        elicitation=t.ElicitationCapability(), extensions=extensions, experimental=extensions
+    )
+
+
+@pytest.mark.requirement("SAMP-1", "ELIC-1", "ELIC-2", "ROOT-1")
+@pytest.mark.parametrize(
+    ("versions", "declared"),
+    [
+        ((A, B), {"sampling": {}, "roots": {"listChanged": True}}),
+        ((C,), {"sampling": {}, "roots": {"listChanged": True}, "elicitation": {}}),
+        (
+            (D,),
+            {
+                "sampling": {"tools": {}},
+                "roots": {"listChanged": True},
+                "elicitation": {"form": {}, "url": {}},
+            },
+        ),
+        ((E,), {"sampling": {"tools": {}}, "roots": {}, "elicitation": {"form": {}, "url": {}}}),
+    ],
+)
+def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], declared: Any) -> None:
+    options: CallerOptions = {
+        "on_elicit": lambda params: None,
+        "on_sample": lambda params: None,
+        "on_roots": [],
+        "elicitation": t.ElicitationCapability(form={}, url={}),
+        "sampling": t.SamplingCapability(tools={}),
+    }
+    capabilities = client_config(options).capabilities
+    for version in versions:
+        assert json.loads(DIALECTS[version].encode(capabilities)) == declared
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"versions": ["2020-01-01"]}, ValueError, "not a revision"),
+        ({"log_level": "loud"}, ValueError, "there is no log level 'loud'; there are debug, info"),
+        ({"extensions": {"x": {}}}, ValueError, "no identifier"),
+        ({"keep_alive": 0}, ValueError, "seconds above 0"),
+        ({"sampling": t.SamplingCapability()}, ValueError, "needs on_sample"),
+        ({"on_roots": ["nowhere"]}, ValueError, "file://"),
+        ({"on_roots": "file:///"}, TypeError, "several places"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_starts(
+    options: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        client_config(options)
+
+
+def test_levels() -> None:
+    for level in t.LOGGING_LEVELS:
+        check_level(level)
+    with pytest.raises(ValueError, match="no log level"):
+        check_level("INFO")

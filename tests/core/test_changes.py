@@ -1,0 +1,315 @@
+"""`Client.listen`: blocks that hear of changes. The test plays the server, and goes on with who waits when it likes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core import Change, ConnectionLost, LocalProtocolError, PeerError
+from tests.core.helpers import D, E, Message, error, notification, only, result
+from tests.core.test_caller import LONG, Played, opened, params, told, value
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from mcp_core import Changes
+
+ID = "io.modelcontextprotocol/subscriptionId"
+ALL_OFFERS: Message = {
+    "tools": {"listChanged": True},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+}
+TOOLS, ONE, TWO = Change("tools"), Change(uri="x:1"), Change(uri="x:2")
+
+
+def acknowledged(id: Any, **honoured: Any) -> Message:
+    return notification(
+        "notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": {ID: id}}
+    )
+
+
+def tools_changed(id: Any = None) -> Message:
+    return notification("notifications/tools/list_changed", {"_meta": {ID: id}} if id else {})
+
+
+def updated(uri: str, id: Any = None) -> Message:
+    return notification("notifications/resources/updated", {"uri": uri} | ({"_meta": {ID: id}} if id else {}))
+
+
+class Waits:
+    """Something awaited: `wakes` goes on with it."""
+
+    def __init__(self, awaitable: Awaitable[Any]) -> None:
+        self._steps = awaitable.__await__() if hasattr(awaitable, "__await__") else awaitable
+        self.value: Any = None
+        self.done = False
+        self.wakes()
+
+    def wakes(self) -> Any:
+        try:
+            self._steps.send(None)  # type: ignore[union-attr]
+        except StopIteration as end:
+            self.done, self.value = True, end.value
+        return self.value
+
+    def is_cancelled(self) -> None:
+        with pytest.raises(InterruptedError):
+            self._steps.throw(InterruptedError())  # type: ignore[union-attr]
+
+
+def listening(version: str = E, **wishes: Any) -> tuple[Played, Any, Changes]:
+    """A client, the block, and what it was given."""
+    client = opened(version, ALL_OFFERS)
+    block = client.listen(**(wishes or {"tools": True, "uris": ["x:1"]}))
+    entering = Waits(block.__aenter__())
+    for asked in client.talk.says():
+        if version == E:
+            assert asked["method"] == "subscriptions/listen"
+            client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
+        else:
+            client.hears(result(asked["id"]))
+    return client, block, entering.value if entering.done else entering.wakes()
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_block_that_listens(version: str) -> None:
+    client, block, changes = listening(version)
+    assert changes.honoured == (TOOLS, ONE)
+    id = 2 if version == E else None
+    client.hears(tools_changed(id))
+    assert Waits(changes.__anext__()).value == TOOLS
+    waits = Waits(changes.__anext__())
+    assert not waits.done
+    client.hears(updated("x:1", id))
+    assert waits.wakes() == ONE
+    assert Waits(block.__aexit__(None, None, None)).done
+    said = only(client.talk.says())
+    if version == E:
+        assert (said["method"], said["params"]["requestId"]) == ("notifications/cancelled", id)
+    else:
+        assert (said["method"], said["params"]) == ("resources/unsubscribe", {"uri": "x:1"})
+        client.hears(result(said["id"]))
+    client.hears(tools_changed(id))
+    with pytest.raises(StopAsyncIteration):
+        Waits(changes.__anext__())
+
+
+@pytest.mark.parametrize(
+    ("wishes", "asked"),
+    [
+        ({"tools": True}, {"toolsListChanged": True}),
+        ({"prompts": True, "resources": True}, {"promptsListChanged": True, "resourcesListChanged": True}),
+        ({"resources": ["x:1"]}, {"resourceSubscriptions": ["x:1"]}),
+        ({"resources": ("x:1",), "uris": iter(["x:2", "x:1"])}, {"resourceSubscriptions": ["x:1", "x:2"]}),
+        (
+            {"resources": True, "uris": ["x:1"]},
+            {"resourcesListChanged": True, "resourceSubscriptions": ["x:1"]},
+        ),
+    ],
+)
+def test_what_is_asked_for(wishes: Any, asked: Message) -> None:
+    client = opened(E, ALL_OFFERS)
+    entering = Waits(client.listen(**wishes).__aenter__())
+    sent = only(client.talk.says())
+    assert (sent["method"], params(sent)) == ("subscriptions/listen", {"notifications": asked})
+    entering.is_cancelled()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "raised", "words"),
+    [
+        ({}, ValueError, "name a list"),
+        ({"resources": []}, ValueError, "name a list"),
+        ({"resources": "x:1"}, TypeError, "as a list"),
+        ({"uris": "x:1"}, TypeError, "as a list"),
+    ],
+)
+def test_wishes_that_are_wrong(wishes: Any, raised: type[Exception], words: str) -> None:
+    client = opened(E, ALL_OFFERS)
+    with pytest.raises(raised, match=words):
+        client.listen(**wishes)
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_block_that_does_not_begin(version: str) -> None:
+    client = opened(version, ALL_OFFERS)
+    entering = Waits(client.listen(uris=["x:1"]).__aenter__())
+    client.hears(error(only(client.talk.says())["id"], -32602, "no such thing"))
+    with pytest.raises(PeerError, match="no such thing"):
+        entering.wakes()
+    assert client.talk.says() == []
+
+
+@pytest.mark.parametrize(("version", "cancels"), [(D, []), (E, ["notifications/cancelled"])])
+def test_a_server_that_tells_nothing_of_it(version: str, cancels: list[str]) -> None:
+    client = opened(version, {"tools": {}})
+    entering = Waits(client.listen(tools=True).__aenter__()) if version == E else None
+    if entering is not None:
+        client.hears(acknowledged(only(client.talk.says())["id"]))
+    with pytest.raises(LocalProtocolError, match="announces no changes"):
+        entering.wakes() if entering is not None else Waits(client.listen(tools=True).__aenter__())
+    assert [said["method"] for said in client.talk.says()] == cancels
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_a_block_that_is_left_before_it_has_begun(version: str) -> None:
+    client = opened(version, ALL_OFFERS)
+    entering = Waits(client.listen(tools=True, uris=["x:1"]).__aenter__())
+    assert not entering.done
+    sent = only(client.talk.says())
+    entering.is_cancelled()
+    if version == E:
+        assert only(client.talk.says())["params"]["requestId"] == sent["id"]
+    else:
+        client.hears(result(sent["id"]))
+        undone = only(client.talk.says())
+        assert undone["method"] == "resources/unsubscribe"
+        client.hears(result(undone["id"]))
+    assert "0 watches" in repr(client._ears)
+
+
+def test_a_word_before_the_acknowledgement_does_not_begin_the_block() -> None:
+    client = opened(E, ALL_OFFERS)
+    entering = Waits(client.listen(tools=True).__aenter__())
+    sent = only(client.talk.says())
+    client.hears(tools_changed(sent["id"]))
+    entering.wakes()
+    assert not entering.done
+    client.hears(acknowledged(sent["id"], toolsListChanged=True))
+    assert Waits(entering.wakes().__anext__()).value == TOOLS
+
+
+def test_a_uri_that_cannot_be_sent() -> None:
+    client = opened(D, ALL_OFFERS)
+    with pytest.raises(LocalProtocolError, match="surrogates"):
+        Waits(client.listen(uris=["x:\ud800"]).__aenter__())
+    with pytest.raises(LocalProtocolError, match="surrogates"):
+        value(client, client.read_resource("x:\ud800"))
+    modern = opened(E, ALL_OFFERS)
+    with pytest.raises(LocalProtocolError, match="surrogates"):
+        value(modern, modern.read_resource("x:\ud800"))
+    assert (client.talk.says(), modern.talk.says()) == ([], [])
+
+
+def test_a_block_is_entered_once() -> None:
+    client = opened(E, ALL_OFFERS)
+    block = client.listen(tools=True)
+    assert repr(block) == "<Listen not entered>"
+    entering = Waits(block.__aenter__())
+    assert repr(block) == "<Listen <Listening to 0 of 1, being opened, 0 changed>>"
+    with pytest.raises(RuntimeError, match="a block of its own"):
+        Waits(block.__aenter__())
+    entering.is_cancelled()
+
+
+def test_one_that_is_cancelled_while_it_waits_loses_nothing() -> None:
+    client, _, changes = listening()
+    waits = Waits(changes.__anext__())
+    client.hears(tools_changed(2))  # it is woken, and before it runs
+    waits.is_cancelled()
+    assert Waits(changes.__anext__()).value == TOOLS
+    waits = Waits(changes.__anext__())
+    waits.is_cancelled()
+    client.hears(updated("x:1", 2))
+    assert Waits(changes.__anext__()).value == ONE
+    assert repr(changes) == "<Changes of <Listening to 2 of 2, open, 0 changed>>"
+
+
+def test_two_that_wait_share_what_comes() -> None:
+    client, _, changes = listening()
+    assert aiter(changes) is changes
+    first, second = Waits(changes.__anext__()), Waits(changes.__anext__())
+    client.hears(tools_changed(2))
+    assert (first.wakes(), second.wakes()) == (TOOLS, None)
+    assert not second.done
+    client.hears(updated("x:1", 2))
+    assert second.wakes() == ONE
+
+
+def test_several_blocks_at_once() -> None:
+    client, _, first = listening(tools=True)
+    entering = Waits(client.listen(uris=["x:1"]).__aenter__())
+    sent = only(client.talk.says())
+    client.hears(acknowledged(sent["id"], resourceSubscriptions=["x:1"]))
+    second = entering.wakes()
+    client.hears(updated("x:1", sent["id"]), tools_changed(2))
+    assert Waits(first.__anext__()).value == TOOLS
+    assert Waits(second.__anext__()).value == ONE
+
+
+@pytest.mark.requirement("SUB-8")
+def test_the_server_ends_it() -> None:
+    client, block, changes = listening()
+    waits = Waits(changes.__anext__())
+    client.hears(result(2, {"resultType": "complete", "_meta": {ID: 2}}))
+    with pytest.raises(StopAsyncIteration):
+        waits.wakes()
+    Waits(block.__aexit__(None, None, None))
+    assert client.talk.says() == []
+
+
+@pytest.mark.requirement("SUB-13")
+@pytest.mark.parametrize("version", [D, E])
+def test_the_conversation_ends(version: str) -> None:
+    client, block, changes = listening(version)
+    waits = Waits(changes.__anext__())
+    client.hears(tools_changed(2 if version == E else None))
+    client._conn.close(ConnectionLost("the connection broke"))
+    client.hears()
+    assert waits.wakes() == TOOLS
+    with pytest.raises(ConnectionLost, match="the connection broke"):
+        Waits(changes.__anext__())
+    Waits(block.__aexit__(None, None, None))
+    with pytest.raises(ConnectionLost):
+        Waits(client.listen(tools=True).__aenter__())
+
+
+def test_the_server_ends_it_and_says_why() -> None:
+    client, _, changes = listening()
+    waits = Waits(changes.__anext__())
+    client.hears(error(2, -32000, "too much to do"))
+    with pytest.raises(PeerError, match="too much to do"):
+        waits.wakes()
+
+
+@pytest.mark.requirement("CACHE-10")
+def test_what_is_heard_is_asked_anew() -> None:
+    client, _, _ = listening(tools=True, uris=["x:1"])
+    contents: Message = {"contents": [], "ttlMs": LONG}
+    tools: Message = {"tools": [], "ttlMs": LONG}
+
+    def read_all(**asked: int) -> None:
+        for name, call, answer in (
+            ("one", client.read_resource("x:1"), contents),
+            ("two", client.read_resource("x:2"), contents),
+            ("tools", client.list_tools(), tools),
+        ):
+            assert len(told(client, call, *[answer] * asked.get(name, 0))[1]) == asked.get(name, 0)
+
+    read_all(one=1, two=1, tools=1)
+    read_all()
+    client.hears(updated("x:1", 2))
+    read_all(one=1)
+    client.hears(updated("x:1/part", 2))  # which may be a part of any
+    read_all(one=1, two=1)
+    client.hears(tools_changed(2))
+    read_all(tools=1)
+
+
+@pytest.mark.requirement("LIFE-22")
+def test_the_time_for_a_block_to_begin() -> None:
+    client = opened(E, ALL_OFFERS)
+    begun: list[Any] = []
+    original = client._call
+
+    def call(steps: Any, options: Any) -> Any:
+        begun.append(options)
+        return original(steps, options)
+
+    client._call = call  # type: ignore[method-assign]
+    for timeout in 60.0, None:
+        block = client.listen(tools=True) if timeout else client.listen(tools=True, timeout=None)
+        Waits(block.__aenter__()).is_cancelled()
+    assert begun == [{"timeout": 60.0}, {"timeout": None}]

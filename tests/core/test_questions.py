@@ -1,0 +1,293 @@
+"""What may be asked, of whom, and what is an answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mcp_core import METHODS, Fault, LocalProtocolError, McpError, Method, RemoteProtocolError
+from mcp_core import types as t
+from mcp_core._methods import INPUTS
+from mcp_core._questions import (
+    QUESTIONS,
+    as_answer,
+    check_question,
+    lacking,
+    misfit,
+    question_of,
+    refusal_of,
+    require,
+)
+from tests.core.questions import (
+    ALICE,
+    ANSWER_TO,
+    CHOICES,
+    ELICITS,
+    EVERYTHING,
+    FILES,
+    FORM,
+    GAVE,
+    GAVE_2,
+    MODEL,
+    NAME,
+    NOTHING,
+    PAGE,
+    ROOTS,
+    SAID,
+    SEVERAL,
+    TEXT,
+    USE,
+    USE_2,
+    WITH_CHOICE,
+    WITH_TOOLS,
+    client,
+    dialogue,
+    form,
+    offers,
+    page,
+)
+
+
+@pytest.mark.parametrize("row", INPUTS, ids=lambda row: row.name)
+def test_the_table_of_questions(row: Method) -> None:
+    kind = next(kind for kind, found in QUESTIONS.items() if found is row)
+    assert kind.method == row.name
+    assert row.result is type(ANSWER_TO[kind])
+    params = (
+        next(question for question in (NAME, MODEL, ROOTS) if type(question) is kind).params
+        or t.ListRootsParams()
+    )
+    assert type(params) is row.params
+    assert question_of(row.name, params) == kind(params)  # type: ignore[arg-type]
+    legacy = next(other for other in METHODS if other.name == row.name)
+    assert (legacy.params, legacy.result, legacy.needs) == (row.params, row.result, row.needs)
+
+
+@pytest.mark.requirement("MRTR-5", "ELIC-2", "ELIC-5")
+@pytest.mark.parametrize(
+    ("question", "declared", "missing"),
+    [
+        (NAME, NOTHING, {"elicitation": {}}),
+        (NAME, offers(elicitation=ELICITS()), {}),
+        (NAME, offers(elicitation=ELICITS(form={})), {}),
+        (NAME, offers(elicitation=ELICITS(form={}, url={})), {}),
+        (NAME, offers(elicitation=ELICITS(url={})), {"elicitation": {"form": {}}}),
+        (FORM, offers(elicitation=ELICITS()), {}),
+        (FORM, offers(elicitation=ELICITS(url={})), {"elicitation": {"form": {}}}),
+        (PAGE, NOTHING, {"elicitation": {"url": {}}}),
+        (PAGE, offers(elicitation=ELICITS()), {"elicitation": {"url": {}}}),
+        (PAGE, offers(elicitation=ELICITS(form={})), {"elicitation": {"url": {}}}),
+        (PAGE, offers(elicitation=ELICITS(url={})), {}),
+        (MODEL, offers(elicitation=ELICITS()), {"sampling": {}}),
+        (MODEL, offers(sampling=t.SamplingCapability()), {}),
+        (WITH_TOOLS, NOTHING, {"sampling": {"tools": {}}}),
+        (WITH_TOOLS, offers(sampling=t.SamplingCapability()), {"sampling": {"tools": {}}}),
+        (WITH_TOOLS, offers(sampling=t.SamplingCapability(tools={})), {}),
+        (WITH_CHOICE, offers(sampling=t.SamplingCapability(context={})), {"sampling": {"tools": {}}}),
+        (ROOTS, NOTHING, {"roots": {}}),
+        (ROOTS, offers(roots=t.RootsCapability()), {}),
+    ],
+)
+def test_nobody_is_asked_what_he_did_not_offer(
+    question: Any, declared: t.ClientCapabilities, missing: Any
+) -> None:
+    assert lacking([question], declared) == missing
+    peer = client(capabilities=declared)
+    if not missing:
+        require([question], peer)
+        check_question(question, declared)
+        return
+    with pytest.raises(McpError) as caught:
+        require([question], peer)
+    assert (caught.value.code, caught.value.data) == (-32021, {"requiredCapabilities": missing})
+    assert next(iter(missing)) in str(caught.value)
+    with pytest.raises(RemoteProtocolError, match="did not declare") as refused:
+        check_question(question, declared)
+    assert refused.value.fault is Fault.INVALID_PARAMS
+
+
+def test_what_is_lacking_for_several_is_told_at_once() -> None:
+    with pytest.raises(McpError) as caught:
+        require([NAME, PAGE, MODEL, WITH_TOOLS], client(capabilities=offers(roots=t.RootsCapability())))
+    needed: Any = {"elicitation": {"url": {}}, "sampling": {"tools": {}}}
+    assert caught.value.data == {"requiredCapabilities": needed}
+
+
+@pytest.mark.requirement("ELIC-6", "ELIC-7", "ELIC-8", "ELIC-13", "SAMP-7", "SAMP-8", "SAMP-9")
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (ROOTS, None),
+        (NAME, None),
+        (form(), None),
+        (form(a={"type": "string", "format": "email", "maxLength": 3, "default": "x"}), None),
+        (
+            form(
+                a={"type": "number", "minimum": 0, "maximum": 1.5},
+                b={"type": "integer"},
+                c={"type": "boolean"},
+            ),
+            None,
+        ),
+        (form(a={"type": "string", "enum": ["x"], "enumNames": ["X"]}, b=CHOICES), None),
+        (
+            form(a={"type": "array", "items": {"type": "string", "enum": ["x"]}, "minItems": 1}, b=SEVERAL),
+            None,
+        ),
+        (form(a={"type": "object", "properties": {}}), "flat object of simple fields"),
+        (form(a={"type": "array", "items": {"type": "object"}}), "flat object"),
+        (form(a={"type": "null"}), "flat object"),
+        (form(a={"enum": ["no type"]}), "flat object"),
+        (t.ElicitRequest(t.ElicitParams(message="m", requested_schema={"type": "string"})), "flat object"),
+        (t.ElicitRequest(t.ElicitParams(message="m", requested_schema={"type": "object"})), "flat object"),
+        (page("https://example.com/a?b=c#d"), None),
+        (page("http://[::1]:8000/"), None),
+        (page("HTTPS://example.com"), None),
+        (page("https://example.com?a=b"), None),
+        (page("https://user:secret@example.com/"), "no http"),
+        (page("https://example.com@evil.example/"), "no http"),
+        (page("https://example.com\\@evil.example/"), "no http"),
+        (page("--flag https://example.com/"), "no http"),
+        (page(""), "no http or https URL"),
+        (page("example.com"), "no http"),
+        (page("https:///path"), "no http"),
+        (page("file:///etc/passwd"), "no http"),
+        (page("javascript:alert(1)"), "no http"),
+        (page("https://[::1/"), "no http"),
+        (page("https://example.com/a b"), "no http"),
+        (page("https://example.com/\n"), "no http"),
+        (page("https://exam\tple.com/"), "no http"),
+        (page("https://example.com/\x7f"), "no http"),
+        (page("https://exämple.com/"), "no http"),
+        (dialogue(), None),
+        (dialogue(TEXT, TEXT, [TEXT, TEXT]), None),
+        (dialogue(TEXT, [TEXT, USE, USE_2], [GAVE_2, GAVE]), None),
+        (dialogue(TEXT, USE, GAVE, USE_2, GAVE_2, TEXT), None),
+        (dialogue(TEXT, USE, [GAVE, TEXT]), "messages.2. mixes tool results with other content"),
+        (dialogue(TEXT, USE, TEXT), "messages.2. does not answer"),
+        (dialogue(TEXT, [USE, USE_2], GAVE), "does not answer"),
+        (dialogue(TEXT, USE, [GAVE, GAVE]), "does not answer"),
+        (dialogue(TEXT, USE, GAVE_2), "does not answer"),
+        (dialogue(GAVE), "messages.0. does not answer"),
+        (dialogue(TEXT, USE), "no results follow"),
+        (dialogue(USE, GAVE), "messages.0.: assistants use tools"),
+        (
+            t.CreateMessageRequest(
+                replace(
+                    MODEL.params,
+                    messages=[t.SamplingMessage("assistant", USE), t.SamplingMessage("assistant", GAVE)],
+                )
+            ),
+            "messages.1.: assistants",
+        ),
+    ],
+)
+def test_questions_that_nobody_can_be_asked(question: Any, words: str | None) -> None:
+    if words is None:
+        check_question(question, EVERYTHING)
+        require([question], client())
+        return
+    with pytest.raises(LocalProtocolError, match=words):
+        require([question], client())
+    with pytest.raises(RemoteProtocolError, match=words) as caught:
+        check_question(question, EVERYTHING)
+    assert caught.value.fault is Fault.INVALID_PARAMS
+
+
+@pytest.mark.requirement("ELIC-10")
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ({"type": "boolean"}, False, None),
+        ({"type": "boolean"}, 0, "is not true or false"),
+        ({"type": "string"}, "", None),
+        ({"type": "string"}, 1, "is no text"),
+        ({"type": "string", "minLength": 2, "maxLength": 3}, "ab", None),
+        ({"type": "string", "minLength": 2, "maxLength": 3}, "äöü", None),
+        ({"type": "string", "minLength": 2}, "a", "is less than 2 characters"),
+        ({"type": "string", "maxLength": 3}, "abcd", "is more than 3 characters"),
+        ({"type": "string", "enum": ["a", "b"]}, "b", None),
+        ({"type": "string", "enum": ["a", "b"]}, "c", "none of the choices"),
+        ({"type": "string", "enum": []}, "c", "none of the choices"),
+        (CHOICES, "a", None),
+        (CHOICES, "A", "none of the choices"),
+        (SEVERAL, ["a"], None),
+        (SEVERAL, [], None),
+        (SEVERAL, "a", "is no list"),
+        (SEVERAL, ["a", "A"], "none of the choices"),
+        (SEVERAL, ["a", "a", "a"], "is more than 2 items"),
+        ({"type": "array", "items": {"enum": ["x"]}, "minItems": 1}, ["x"], None),
+        ({"type": "array", "items": {"enum": ["x"]}, "minItems": 1}, [], "is less than 1 items"),
+        ({"type": "array", "items": {}}, ["x"], "none of the choices"),
+        ({"type": "number"}, 1.5, None),
+        ({"type": "number"}, 2, None),
+        ({"type": "number"}, "2", "is no number"),
+        ({"type": "number"}, True, "is no number"),
+        ({"type": "number", "minimum": 1.5}, 1.4, "is less than 1.5$"),
+        ({"type": "integer", "maximum": 3}, 3.0, None),
+        ({"type": "integer", "maximum": 3}, 4, "is more than 3$"),
+        ({"type": "integer"}, 3.5, "is no integer"),
+    ],
+)
+def test_a_form_is_filled_in_as_its_schema_says(field: Any, value: Any, words: str | None) -> None:
+    question = form(f=field)
+    answer = t.ElicitResult(action="accept", content={"f": value, "more": 1})
+    if words is None:
+        assert misfit(question, answer) is None
+        assert as_answer(question, answer) is answer
+    else:
+        assert re.search(words, misfit(question, answer) or "")
+        with pytest.raises(LocalProtocolError, match=words):
+            as_answer(question, answer)
+
+
+@pytest.mark.requirement("ELIC-9", "ROOT-3")
+@pytest.mark.parametrize(
+    ("question", "answer", "sent"),
+    [
+        (NAME, ALICE, ALICE),
+        (NAME, t.ElicitResult(action="decline"), t.ElicitResult(action="decline")),
+        (NAME, replace(ALICE, action="cancel"), t.ElicitResult(action="cancel")),
+        (PAGE, t.ElicitResult(action="accept"), t.ElicitResult(action="accept")),
+        (PAGE, ALICE, t.ElicitResult(action="accept")),
+        (form(a={"type": "boolean"}), t.ElicitResult(action="accept"), t.ElicitResult(action="accept")),
+        (NAME, t.ElicitResult(action="accept"), "content.name is missing"),
+        (NAME, SAID, "elicitation/create is not answered with CreateMessageResult"),
+        (MODEL, SAID, SAID),
+        (MODEL, ALICE, "not answered with ElicitResult"),
+        (ROOTS, FILES, FILES),
+        (ROOTS, t.ListRootsResult(roots=[]), t.ListRootsResult(roots=[])),
+        (
+            ROOTS,
+            t.ListRootsResult(roots=[t.Root("file:///a"), t.Root("https://a")]),
+            "'https://a' is no file:// URI",
+        ),
+        (ROOTS, None, "not answered with NoneType"),
+    ],
+)
+def test_what_our_side_answers(question: Any, answer: Any, sent: Any) -> None:
+    if isinstance(sent, str):
+        with pytest.raises(LocalProtocolError, match=sent):
+            as_answer(question, answer)
+    else:
+        assert as_answer(question, answer) == sent
+
+
+def test_what_is_no_filled_in_form_is_not_looked_at() -> None:
+    assert misfit(MODEL, SAID) is None
+    assert misfit(PAGE, t.ElicitResult(action="accept")) is None
+    assert misfit(NAME, t.ElicitResult(action="decline")) is None
+    assert misfit(NAME, SAID) is None
+
+
+def test_a_refusal_by_our_own_side() -> None:
+    error = McpError(-1, "the user said no")
+    for question in (NAME, PAGE):
+        assert refusal_of(question, error) == t.ElicitResult(action="cancel")
+    for other in (MODEL, ROOTS):
+        with pytest.raises(McpError) as caught:
+            refusal_of(other, error)
+        assert caught.value is error

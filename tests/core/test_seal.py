@@ -1,0 +1,206 @@
+"""Sealed states: what comes back unchanged, from the same hands and in time is opened, and nothing else is."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_core import Fault, LocalProtocolError, RemoteProtocolError
+from mcp_core._seal import BadState, Binding, KeyRing
+
+OLD, NEW = b"o" * 32, b"n" * 32
+RING = KeyRing({"k": NEW})
+MINE = Binding("alice", "tools/call", "digest")
+NOW = 1_000_000.5
+CONTENT = b'{"a":[1,"\xc3\xa9"]}'
+STATE = RING.seal(CONTENT, MINE, NOW)
+
+
+def refusal(ring: KeyRing, state: str, binding: Binding = MINE, now: float = NOW) -> str:
+    with pytest.raises(BadState) as caught:
+        ring.open(state, binding, now)
+    return str(caught.value)
+
+
+def test_what_was_sealed_comes_back() -> None:
+    assert RING.open(STATE, MINE, NOW) == CONTENT
+    assert STATE.isascii()
+    assert STATE.startswith("1.k.")
+    assert set(STATE) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.text("a\n")))
+def test_any_content_comes_back(value: dict[str, Any]) -> None:
+    content = json.dumps(value).encode()
+    assert RING.open(RING.seal(content, MINE, NOW), MINE, NOW) == content
+
+
+@pytest.mark.requirement("MRTR-13")
+def test_no_character_can_be_changed_left_out_or_added() -> None:
+    for place, character in enumerate(STATE):
+        for other in {"A", "B", "-", "_", ".", "=", " ", "\n", "\x00", "é", character.swapcase()} - {
+            character
+        }:
+            refusal(RING, STATE[:place] + other + STATE[place + 1 :])
+        refusal(RING, STATE[:place] + STATE[place + 1 :])
+        refusal(RING, STATE[:place])
+        refusal(RING, STATE[:place] + character + STATE[place:])
+    assert "none of ours" in refusal(RING, "2" + STATE[1:])
+    for more in ("-TAMPERED", "=", ".", "\n", " ", "A"):
+        refusal(RING, STATE + more)
+        refusal(RING, more + STATE)
+
+
+@pytest.mark.requirement("MRTR-13")
+@given(
+    st.one_of(
+        st.text(),
+        st.text(st.sampled_from("1k.=-_Aa \n\x00\ud800é")),
+        st.binary().map(lambda b: b.decode("latin-1")),
+    )
+)
+@example("")
+@example("1.k..")
+@example("1.k." + "." * 1000)
+@example("\ud800")
+def test_whatever_comes_is_refused_and_nothing_else(state: str) -> None:
+    assert refusal(RING, state).startswith("requestState refused: ")
+
+
+@pytest.mark.requirement("MRTR-13")
+@given(st.data())
+def test_a_state_with_parts_of_another_is_refused(data: st.DataObject) -> None:
+    other = RING.seal(b'{"a":2}', MINE, NOW + 1)
+    parts = [
+        data.draw(st.sampled_from(pair)) for pair in zip(STATE.split("."), other.split("."), strict=True)
+    ]
+    mixed = ".".join(parts)
+    if mixed not in (STATE, other):
+        assert "altered" in refusal(RING, mixed)
+
+
+@pytest.mark.requirement("MRTR-14")
+@pytest.mark.parametrize(
+    ("seconds", "good"), [(0, True), (599, True), (599.4, True), (600, False), (601, False), (1e9, False)]
+)
+def test_it_expires(seconds: float, good: bool) -> None:
+    if good:
+        assert RING.open(STATE, MINE, int(NOW) + seconds) == CONTENT
+    else:
+        assert "expired" in refusal(RING, STATE, now=int(NOW) + seconds)
+
+
+def test_the_time_it_is_good_for_is_the_rings() -> None:
+    ring = KeyRing({"k": NEW}, lifetime=10)
+    state = ring.seal(CONTENT, MINE, 100)
+    assert ring.open(state, MINE, 109) == CONTENT
+    assert refusal(ring, state, now=112) == "requestState refused: it expired 2 s ago"
+    # It is said in the state, so that another instance need not be configured alike to keep the promise.
+    assert RING.open(state, MINE, 109) == CONTENT
+
+
+@pytest.mark.requirement("MRTR-14")
+@pytest.mark.parametrize(
+    ("binding", "words"),
+    [
+        (Binding("bob", "tools/call", "digest"), "given to another principal"),
+        (Binding("", "tools/call", "digest"), "given to another principal"),
+        (Binding("alice\ud800", "tools/call", "digest"), "given to another principal"),
+        (Binding("alice", "prompts/get", "digest"), "given for tools/call, not prompts/get"),
+        (Binding("alice", "tools/call", "other"), "for a request of tools/call with other params"),
+    ],
+)
+def test_it_is_good_for_one_principal_and_one_request(binding: Binding, words: str) -> None:
+    assert words in refusal(RING, STATE, binding)
+    assert RING.open(RING.seal(CONTENT, binding, NOW), binding, NOW) == CONTENT
+
+
+def test_it_is_signed_and_not_secret_but_does_not_tell_the_principal() -> None:
+    body = urlsafe_b64decode(STATE.split(".")[2] + "==")
+    assert CONTENT in body
+    assert b"alice" not in body
+    again = KeyRing({"k": OLD}).seal(CONTENT, MINE, NOW)
+    assert json.loads(body)[1] != json.loads(urlsafe_b64decode(again.split(".")[2] + "=="))[1]
+
+
+def test_keys_are_changed_without_refusing_anyone() -> None:
+    before = KeyRing({"old": OLD})
+    learned = KeyRing({"old": OLD, "new": NEW})
+    changed = KeyRing({"new": NEW, "old": OLD})
+    after = KeyRing({"new": NEW})
+    rings = [before, learned, changed, after]
+    for older, newer in pairwise(rings):
+        for ring, other in ((older, newer), (newer, older)):
+            assert other.open(ring.seal(CONTENT, MINE, NOW), MINE, NOW) == CONTENT
+    assert "key that is not in the ring, 'old'" in refusal(after, learned.seal(CONTENT, MINE, NOW))
+    assert changed.seal(CONTENT, MINE, NOW) == after.seal(CONTENT, MINE, NOW)
+
+
+@pytest.mark.parametrize(
+    ("ring", "words"),
+    [
+        (KeyRing({"x": NEW}), "key that is not in the ring, 'k'"),
+        (KeyRing({"k": OLD}), "another key of this name"),
+    ],
+)
+def test_a_foreign_key_opens_nothing(ring: KeyRing, words: str) -> None:
+    assert words in refusal(ring, STATE)
+
+
+@pytest.mark.parametrize("body", ["", "A", "eA", urlsafe_b64encode(b"[1,2]").decode()])
+def test_what_others_sign_with_our_key_is_refused(body: str) -> None:
+    def signed(key: bytes) -> str:
+        text = f"1.k.{body}"
+        signature = urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).rstrip(b"=").decode()
+        return f"{text}.{signature}"
+
+    assert "altered" in refusal(RING, signed(NEW))  # the key has other uses, and none of them makes a state
+    assert "not by this code" in refusal(RING, signed(hmac.digest(NEW, b"mcp requestState", "sha256")))
+
+
+@pytest.mark.parametrize("difference", [-1, 0, 1])
+def test_a_state_has_a_limit(difference: int) -> None:
+    tight = KeyRing({"k": NEW}, longest=len(STATE) + difference)
+    if difference < 0:
+        with pytest.raises(LocalProtocolError, match="too long to be kept") as caught:
+            tight.seal(CONTENT, MINE, NOW)
+        assert caught.value.fault is Fault.INVALID_PARAMS
+        assert f"it has {len(STATE)} characters, more than {len(STATE) - 1}" in refusal(tight, STATE)
+    else:
+        assert tight.open(tight.seal(CONTENT, MINE, NOW), MINE, NOW) == CONTENT
+
+
+@pytest.mark.requirement("MRTR-13")
+def test_the_peer_is_told_nothing_of_the_reason() -> None:
+    bad = BadState("a reason")
+    assert isinstance(bad, RemoteProtocolError)
+    assert bad.fault is Fault.INVALID_PARAMS
+    assert "a reason" in str(bad)
+    assert "reason" not in bad.TOLD
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, "at least one key"),
+        ({"k": b"x" * 31}, "'k' has 31 bytes; 32 are the least"),
+        ({"good": NEW, "": NEW}, "not ''"),
+        ({"a.b": NEW}, "not 'a.b'"),
+        ({"k\n": NEW}, "letters"),
+        ({"x" * 33: NEW}, "up to 32"),
+    ],
+)
+def test_rings_that_are_none(keys: dict[str, bytes], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        KeyRing(keys)
+
+
+def test_repr_tells_names_and_no_keys() -> None:
+    assert repr(KeyRing({"new": NEW, "old": OLD})) == "<KeyRing of new, old>"

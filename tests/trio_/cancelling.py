@@ -1,0 +1,403 @@
+"""Cancellation at every point of a scenario: play it once and count the steps of all its tasks while that which will be
+cancelled runs; then play it again for each of them, and cancel just before that step.
+
+A scenario is a function of a `World`. What is cancelled in it stands in `with world.cut():`, once; what is around that
+survives, looks on and says what it finds. `play` plays it and looks at what is left, whatever the scenario was:
+
+1. Nothing but the cancellation comes out, and nothing goes into the log. It takes no longer than a peer gets who does not read.
+2. No task, descriptor, child or thread is left; every stream is closed; no handler is left without its `finally`.
+3. Every `Connection` is closed, and holds no request, call or event; and the server knows of no conversation any more.
+4. On the wire everything is whole, but for the end of what was cut; no request was answered twice, or given up twice, and
+   each that our client no longer waited for was given up, unless its wire was torn or the other end had hung up.
+5. The same server serves the next client as if nothing had been.
+
+Trio takes the tasks that are ready in an order of chance. Its dice are seeded here, so that a failure comes again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import trio
+import trio.testing
+from trio._core import _run
+
+from mcp_core import Connection, State
+from mcp_core.registry import Context, Server
+from mcp_trio import _connect, connect, memory_pair
+from mcp_trio.testing._leaks import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.core.helpers import Message
+
+__all__ = [
+    "TOOLS",
+    "End",
+    "Scenario",
+    "World",
+    "inside",
+    "lifespan",
+    "made",
+    "make",
+    "play",
+    "play_at_every_step",
+    "roots",
+]
+
+_LAST_WORDS: Final = 0.2  # what a peer gets who does not read
+_GIVEN_UP: Final = "notifications/cancelled"
+# What is not cancelled: as the first message, and as a later one, where `server/discover` is a ping.
+_OPENINGS: Final = {True: ("initialize", "server/discover"), False: ("initialize",)}
+
+
+class _Counting(trio.abc.Instrument):
+    """Counts the steps of all tasks as long as there is a `scope`, and cancels that before step number `at`."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.steps = 0
+        self.time: float | None = None
+        self.scope: trio.CancelScope | None = None
+        self.tasks: set[trio.lowlevel.Task] = set()
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        self.tasks.add(task)
+
+    def task_exited(self, task: trio.lowlevel.Task) -> None:
+        self.tasks.discard(task)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        if self.scope is not None:
+            self.steps += 1
+            if self.steps == self.at:
+                self.time = trio.current_time()
+                self.scope.cancel()
+
+
+class _Complaints(logging.Handler):
+    """What our drivers complain of in the log: a cancellation is no reason for it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(self.format(record))
+
+
+class End(trio.abc.HalfCloseableStream):
+    """One end of a memory pair, which notes what is said at it.
+
+    `torn`: the last write did not come to its end, so that half a message may be there. `left_first`: it was closed when the
+    other end was not. `is_ours`: our client is here, which has to say what it does not wait for any more.
+    """
+
+    other: End
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream) -> None:
+        self.stream = stream
+        self.said = b""
+        self.is_ours = self.torn = self.closed = self.left_first = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.torn, "something follows what may be half a message"
+        self.said += data
+        try:
+            await self.stream.send_all(data)
+        except BaseException:
+            self.torn = True
+            raise
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self.stream.send_eof()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self.stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        if not self.closed:
+            self.closed, self.left_first = True, not self.other.closed
+        await self.stream.aclose()
+
+    def check(self) -> None:
+        """What was asked here was answered once at most, and what nobody waits for any more was given up."""
+        asked = {said["id"]: said["method"] for said in self._messages() if "method" in said and "id" in said}
+        answered = [said["id"] for said in self.other._messages() if "method" not in said]
+        given_up = [
+            said["params"]["requestId"] for said in self._messages() if said.get("method") == _GIVEN_UP
+        ]
+        assert len(answered) == len(set(answered))
+        assert len(given_up) == len(set(given_up))
+        assert set(asked) >= {*answered, *given_up} - {None}
+        opening = {id for n, (id, method) in enumerate(asked.items()) if method in _OPENINGS[n == 0]}
+        if self.is_ours:
+            assert not opening.intersection(given_up)
+            if self.left_first and not self.torn:
+                assert set(asked) == {*opening, *answered, *given_up}
+
+    def _messages(self) -> list[Message]:
+        """What was said here, in order: also what was not written to its end."""
+        assert self.said[-1:] in (b"", b"\n")
+        return [message for line in self.said.splitlines() if isinstance(message := _read(line), dict)]
+
+
+def _read(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None  # a scenario may say what is no JSON; our drivers are looked at for it elsewhere
+
+
+# -- Servers ---------------------------------------------------------------------------------------------------------------
+
+
+class _Inside:
+    """How many have entered something and not left it."""
+
+    count = 0
+
+
+@contextmanager
+def inside() -> Iterator[None]:
+    """Around everything that has to be left again."""
+    _Inside.count += 1
+    try:
+        yield
+    finally:
+        _Inside.count -= 1
+
+
+def hello() -> str:
+    """Greet."""
+    return "hello"
+
+
+async def wait() -> None:
+    """Wait."""
+    with inside():
+        await trio.sleep_forever()
+
+
+async def steps(context: Context, size: int = 0) -> str:
+    """Take steps."""
+    with inside():
+        for step in range(5):
+            await context.progress(step, message="x" * size)
+    return "there"
+
+
+async def nested(context: Context) -> str:
+    """Do several things at once."""
+    with inside():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep, 0.001)
+            nursery.start_soon(context.progress, 1)
+            with trio.move_on_after(0.001):
+                await trio.sleep_forever()
+            nursery.cancel_scope.cancel()
+    return "there"
+
+
+async def tell(context: Context) -> str:
+    """Write a log."""
+    with inside():
+        for step in range(3):
+            await context.log("error", {"step": step}, logger="world")
+            context.log_nowait("debug", "for nobody")
+    return "told"
+
+
+async def ask(context: Context) -> int:
+    """Ask the client for its roots."""
+    with inside():
+        return len(await context.roots())
+
+
+def change(context: Context) -> str:
+    """Tell that the tools are others."""
+    context.server.changed(tools=True)
+    return "changed"
+
+
+TOOLS: Final = (hello, wait, steps, nested, tell, ask, change)
+
+
+def make(**options: Any) -> Server:
+    """A server with all of `TOOLS`, for who wants to add something to it."""
+    server = Server("world", **options)
+    for tool in TOOLS:
+        server.add_tool(tool)
+    return server
+
+
+made: Final = cache(make)  # to leave as it is: making one takes longer than to play most scenarios
+
+
+@asynccontextmanager
+async def lifespan(server: Server) -> AsyncIterator[str]:
+    """One that takes its time, and has a task of its own."""
+    with inside():
+        await trio.lowlevel.checkpoint()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                yield "alive"
+            finally:
+                nursery.cancel_scope.cancel()
+                with trio.CancelScope(shield=True):
+                    await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+
+async def roots() -> list[str]:
+    """What a client says when it is asked."""
+    with inside():
+        await trio.lowlevel.checkpoint()
+    return ["file:///a", "file:///b"]
+
+
+# -- Worlds ----------------------------------------------------------------------------------------------------------------
+
+
+class World:
+    """What a scenario acts in, and what is left when it is over.
+
+    `server` serves the next client in the end; a scenario that needs another than this one puts it there.
+    """
+
+    def __init__(self, counting: _Counting, alone: bool) -> None:
+        self._counting = counting
+        self._alone = alone
+        self.connections: list[Connection] = []
+        self.pairs: list[tuple[End, End]] = []
+        self.server = made()
+        _Inside.count = 0
+
+    # -- What is cancelled ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def cut(self) -> Iterator[None]:
+        """What is cancelled. It gets the time for its last words, if a peer does not read them, and no more."""
+        counting = self._counting
+        with trio.CancelScope() as counting.scope:
+            try:
+                yield
+            finally:
+                counting.scope = None
+        if self._alone and counting.time is not None:
+            assert trio.current_time() - counting.time <= _LAST_WORDS
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether it was cancelled before it was over."""
+        return self._counting.time is not None
+
+    @contextmanager
+    def excused(self) -> Iterator[None]:
+        """Whoever talks to what is cut is surprised by it in here. Nothing else may surprise."""
+        try:
+            yield
+        except (AssertionError, EOFError, LookupError, trio.BrokenResourceError):
+            if not self.was_cut:
+                raise
+
+    # -- Wires -------------------------------------------------------------------------------------------------
+
+    def pair(self) -> tuple[End, End]:
+        """A memory pair, whose wire is looked at in the end."""
+        one, other = memory_pair()
+        ends = End(one), End(other)
+        ends[0].other, ends[1].other = ends[1], ends[0]
+        self.pairs.append(ends)
+        return ends
+
+    def pair_for_a_client(self) -> tuple[End, End]:
+        """The same; our client will be at the first end."""
+        ends = self.pair()
+        ends[0].is_ours = True
+        return ends
+
+    # -- What is left -----------------------------------------------------------------------------------------------------
+
+    async def come_to_rest(self) -> None:
+        """Wait until nothing happens any more; then no open connection holds anything, and no handler runs."""
+        await trio.testing.wait_all_tasks_blocked()
+        for conn in self.connections:
+            stats = conn.stats()
+            assert stats.in_flight == stats.waiting == stats.calls == stats.events == 0
+            assert stats.queued == 0 or conn.state is State.CLOSED
+        assert _Inside.count == 0
+
+    def look_around(self) -> None:
+        """After the end: see that everything is over."""
+        assert _Inside.count == 0
+        assert self.server._services == {}
+        for conn in self.connections:
+            stats = conn.stats()
+            assert conn.state is State.CLOSED
+            assert stats.in_flight == stats.waiting == stats.calls == stats.events == 0
+        for pair in self.pairs:
+            for end in pair:
+                assert end.closed
+                end.check()
+
+
+Scenario = Callable[[World], Awaitable[object]]
+
+
+def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -> int:
+    """Play the scenario, cancelled before step `at`, and look at what is left. Gives the number of steps there were.
+
+    `alone`: all that happens is done by tasks, and not by a thread or a process, so that time need not pass.
+    """
+    counting = _Counting(at)
+    make_connection = Connection.__init__
+
+    def noted(conn: Connection, *args: Any, **named: Any) -> None:
+        make_connection(conn, *args, **named)
+        world.connections.append(conn)
+
+    complaints = _Complaints()
+
+    async def main() -> None:
+        before = set(counting.tasks)
+        await scenario(world)
+        assert counting.scope is None, "the scenario cuts nothing"
+        assert counting.tasks == before
+        world.look_around()
+        async with connect(world.server) as client:
+            assert (await client.call_tool("hello")).text == "hello"
+
+    world = World(counting, alone)
+    _run._r.seed(seed)
+    with Watch() as watch, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logging.getLogger("mcp_trio"), "handlers", [complaints])
+        patch.setattr(Connection, "__init__", noted)
+        patch.setattr(_connect, "memory_pair", world.pair_for_a_client)
+        trio.run(
+            watch.joined(main),
+            clock=trio.testing.MockClock(autojump_threshold=0) if alone else None,
+            instruments=[counting],
+        )
+        assert watch.left() == []
+    assert complaints.texts == []
+    return counting.steps
+
+
+def play_at_every_step(scenario: Scenario, seed: int, *, alone: bool = True) -> None:
+    """Play it to its end, and then once for each step."""
+    assert play(scenario, None, seed, alone=alone) > 1
+    at = 1
+    while play(scenario, at, seed, alone=alone) >= at:  # threads and processes do not always take as many
+        at += 1

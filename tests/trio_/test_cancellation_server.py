@@ -1,0 +1,393 @@
+"""Our server is cancelled at every step of what it does; its client looks on. What has to hold is told in `cancelling.py`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.registry import Context
+from mcp_trio import serve_listeners, serve_stream
+from tests.core.helpers import D, E, cancelled, result
+from tests.trio_.cancelling import TOOLS, End, World, inside, lifespan, made, make, play_at_every_step
+from tests.trio_.wire import Wire, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp_core.registry import Proceed
+    from tests.trio_.cancelling import Scenario
+
+
+async def cut_server(
+    world: World, script: Callable[[Wire], Awaitable[object]], *, version: str = E, **options: Any
+) -> None:
+    """Serve a client who follows the script, hangs up, and hears nothing more."""
+    ours, theirs = world.pair()
+    wire = Wire(ours, version)
+    following = trio.CancelScope()
+
+    async def serve() -> None:
+        with world.cut():
+            await serve_stream(world.server, theirs, **options)
+        if world.was_cut:
+            following.cancel()
+
+    async with ours, trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        with following, world.excused():
+            await wire.shake_hands()
+            await script(wire)
+            await ours.send_eof()
+            assert await wire.hear_all() == []
+
+
+async def hear(wire: Wire, answers: int) -> dict[Any, Any]:
+    """The next answers by id, whatever comes between them."""
+    heard: dict[Any, Any] = {}
+    while len(heard) < answers:
+        message = await wire.hear()
+        if "method" not in message:
+            assert message["id"] not in heard
+            heard[message["id"]] = message
+    return heard
+
+
+async def an_async_handler(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "nested"), wire.calling(12, "steps"))
+        heard = await hear(wire, 2)
+        assert [text_of(heard[id]) for id in (11, 12)] == ["there", "there"]
+
+    await cut_server(world, script)
+
+
+async def a_plain_def(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        for id in 11, 12, 13:
+            assert text_of(await wire.call(id, "hello")) == "hello"
+
+    await cut_server(world, script, version=D)
+
+
+async def a_thread(world: World) -> None:
+    world.server = make()
+
+    @world.server.tool(thread=True)
+    def block(context: Context) -> str:
+        """Block."""
+        for step in range(2):
+            context.progress_nowait(step)
+            time.sleep(0.0005)
+        return "done"
+
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "block", progressToken=1), wire.calling(12, "block"))
+        assert text_of((await hear(wire, 2))[12]) == "done"
+
+    await cut_server(world, script)
+    while trio.to_thread.current_default_thread_limiter().borrowed_tokens:  # noqa: ASYNC110
+        await trio.sleep(0.0001)  # nobody waits for a thread that was given up
+
+
+async def progress_to_a_slow_reader(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "steps", {"size": 50_000}, progressToken=1))
+        steps = 0
+        while "method" in (message := await wire.hear()):
+            assert message["params"]["progress"] == steps
+            steps += 1
+            await trio.sleep(1)
+        assert (steps, text_of(message)) == (5, "there")
+
+    await cut_server(world, script)
+
+
+async def log_messages(world: World, version: str) -> None:
+    async def script(wire: Wire) -> None:
+        level: Any = {"io.modelcontextprotocol/logLevel": "error"} if version == E else {}
+        await wire.tell(wire.calling(11, "tell", **level))
+        for step in range(3):
+            told = (await wire.hear())["params"]
+            assert (told["level"], told["data"]) == ("error", {"step": step})
+        assert text_of(await wire.hear()) == "told"
+
+    await cut_server(world, script, version=version)
+
+
+async def middleware(world: World) -> None:
+    world.server = make()
+
+    @world.server.middleware
+    async def around(context: Context, proceed: Proceed) -> Any:
+        with inside():
+            await trio.lowlevel.checkpoint()
+            try:
+                return await proceed()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.lowlevel.checkpoint()
+
+    @world.server.middleware
+    async def again(context: Context, proceed: Proceed) -> Any:
+        with inside():
+            await proceed()
+            return await proceed()
+
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "hello"), wire.calling(12, "steps"), wire.asking(13, "tools/list"))
+        assert text_of((await hear(wire, 3))[12]) == "there"
+
+    await cut_server(world, script)
+
+
+async def a_lifespan(world: World) -> None:
+    world.server = make(lifespan=lifespan)
+
+    @world.server.tool
+    async def look(context: Context[str]) -> str:
+        """Look at it."""
+        await trio.lowlevel.checkpoint()
+        return context.lifespan
+
+    async def script(wire: Wire) -> None:
+        assert text_of(await wire.call(11, "look")) == "alive"
+
+    await cut_server(world, script)
+
+
+async def completion(world: World) -> None:
+    world.server = make()
+
+    @world.server.prompt
+    def review(language: str) -> str:
+        """Ask for a review."""
+        return language
+
+    @world.server.completion("review", "language")
+    async def languages(typed: str) -> list[str]:
+        with inside():
+            await trio.lowlevel.checkpoint()
+        return [typed + "ython"]
+
+    async def script(wire: Wire) -> None:
+        asked = {
+            "ref": {"type": "ref/prompt", "name": "review"},
+            "argument": {"name": "language", "value": "p"},
+        }
+        for id in 11, 12:
+            heard = await wire.ask(id, "completion/complete", asked)
+            assert heard["result"]["completion"]["values"] == ["python"]
+
+    await cut_server(world, script)
+
+
+async def paging(world: World) -> None:
+    world.server = made(page_size=2)
+
+    async def script(wire: Wire) -> None:
+        names: list[str] = []
+        params: dict[str, str] | None = {}
+        while params is not None:
+            page = (await wire.ask(10 + len(names), "tools/list", params))["result"]
+            names += [tool["name"] for tool in page["tools"]]
+            params = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
+        assert names == [tool.__name__ for tool in TOOLS]
+
+    await cut_server(world, script, version=D)
+
+
+async def a_question(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "ask"), wire.calling(12, "ask"))
+        for _ in range(2):
+            asked = await wire.hear()
+            assert asked["method"] == "roots/list"
+            await wire.tell(result(asked["id"], {"roots": [{"uri": "file:///a"}]}))
+        heard = await hear(wire, 2)
+        assert [text_of(heard[id]) for id in (11, 12)] == ["1", "1"]
+
+    await cut_server(world, script, version=D)
+
+
+async def a_client_that_listens(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        wanted = {"notifications": {"toolsListChanged": True}}
+        await wire.tell(wire.asking(11, "subscriptions/listen", wanted))
+        assert (await wire.hear())["method"] == "notifications/subscriptions/acknowledged"
+        await wire.tell(wire.calling(12, "change"))
+        heard = {(await wire.hear()).get("method"), (await wire.hear()).get("method")}
+        assert heard == {None, "notifications/tools/list_changed"}
+        await wire.tell(cancelled(11))
+
+    await cut_server(world, script)
+
+
+async def an_orderly_stop_during_a_call(world: World) -> None:
+    stop = trio.Event()
+
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "nested"))
+        await trio.testing.wait_all_tasks_blocked()
+        stop.set()
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(wire.calling(13, "hello"), wire.asking(14, "ping"))
+        heard = await hear(wire, 4)
+        assert text_of(heard[12]) == "there"
+        assert "shut down" in heard[11]["error"]["message"]
+        assert "shut down" in heard[13]["error"]["message"]
+        assert heard[14]["result"] == {}
+
+    await cut_server(world, script, version=D, stop=stop, grace=1)
+
+
+async def the_end_of_the_input_during_a_call(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "steps"), wire.calling(13, "nested"))
+        await wire.stream.send_eof()  # type: ignore[attr-defined]
+        heard = {message["id"]: message for message in await wire.hear_all()}
+        assert [text_of(heard[id]) for id in (12, 13)] == ["there", "there"]
+        assert "shut down" in heard[11]["error"]["message"]
+
+    await cut_server(world, script, grace=1)
+
+
+async def a_silent_client_is_asked_whether_it_lives(world: World) -> None:
+    world.server = made(keep_alive=1)
+
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "wait"))
+        for _ in range(2):
+            asked = await wire.hear()
+            assert asked["method"] == "ping"
+            await wire.tell(result(asked["id"]))
+        assert (await wire.hear())["method"] == "ping"
+        await wire.hear_all()
+
+    await cut_server(world, script, version=D)
+
+
+async def a_client_that_gives_up(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "steps", progressToken=2))
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(cancelled(11), "no JSON", wire.calling(13, "hello"))
+        assert {*await hear(wire, 3)} == {12, None, 13}
+
+    await cut_server(world, script)
+
+
+async def a_client_that_does_not_read(world: World) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.tell(wire.calling("first", "steps", progressToken=1))
+        with world.excused():
+            for n in range(4):
+                await wire.tell(*(wire.asking(100 * n + m, "server/discover") for m in range(100)))
+            await trio.sleep(10)
+            await wire.stream.aclose()
+
+    ours, theirs = world.pair()
+    async with ours, trio.open_nursery() as nursery:
+        nursery.start_soon(script, Wire(ours, E))
+        with world.cut():
+            await serve_stream(world.server, theirs)
+        nursery.cancel_scope.cancel()
+
+
+class MemoryListener(trio.abc.Listener[End]):
+    """Somewhere to connect to without the operating system, so that the steps are the same each time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._send, self._receive = trio.open_memory_channel[End](10)
+
+    async def connect(self) -> End:
+        ours, theirs = self._world.pair()
+        try:
+            await self._send.send(theirs)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await ours.aclose()
+                await theirs.aclose()
+            raise
+        return ours
+
+    async def accept(self) -> End:
+        return await self._receive.receive()
+
+    async def aclose(self) -> None:
+        with trio.CancelScope(shield=True):  # the operating system too hangs up on whoever was not let in
+            while self._receive.statistics().current_buffer_used:
+                await self._receive.receive_nowait().aclose()
+        self._receive.close()
+        await trio.lowlevel.checkpoint()
+
+
+async def listeners_with_two_conversations(world: World, stopped: bool) -> None:
+    world.server = made(lifespan=lifespan)
+    listener = MemoryListener(world)
+    stop = trio.Event()
+    following = trio.CancelScope()
+
+    async def serve() -> None:
+        with world.cut():
+            await serve_listeners(world.server, [listener], stop=stop if stopped else None, grace=1)
+        following.cancel()
+
+    async def talk() -> None:
+        with world.excused():
+            async with await listener.connect() as ours:
+                wire = Wire(ours)
+                await wire.shake_hands()
+                assert text_of(await wire.call(11, "nested")) == "there"
+                if stopped:
+                    await wire.tell(wire.calling(12, "wait"))
+                    await trio.testing.wait_all_tasks_blocked()
+                    stop.set()
+                    assert "shut down" in (await wire.hear())["error"]["message"]
+                    assert await wire.hear_all() == []
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        with following:
+            async with trio.open_nursery() as clients:
+                clients.start_soon(talk)
+                clients.start_soon(talk)
+        if not stopped:
+            nursery.cancel_scope.cancel()
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "an async handler": an_async_handler,
+    "a plain def": a_plain_def,
+    "progress to a slow reader": progress_to_a_slow_reader,
+    "log messages, stateful": partial(log_messages, version=D),
+    "log messages, stateless": partial(log_messages, version=E),
+    "middleware": middleware,
+    "a lifespan": a_lifespan,
+    "completion": completion,
+    "paging": paging,
+    "a question": a_question,
+    "a client that listens": a_client_that_listens,
+    "an orderly stop during a call": an_orderly_stop_during_a_call,
+    "the end of the input during a call": the_end_of_the_input_during_a_call,
+    "a silent client is asked whether it lives": a_silent_client_is_asked_whether_it_lives,
+    "a client that gives up": a_client_that_gives_up,
+    "a client that does not read": a_client_that_does_not_read,
+    "listeners with two conversations": partial(listeners_with_two_conversations, stopped=False),
+    "listeners that are stopped": partial(listeners_with_two_conversations, stopped=True),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_cancelled_at_every_step(scenario: Scenario, seed: int) -> None:
+    play_at_every_step(scenario, seed)
+
+
+def test_a_thread() -> None:
+    play_at_every_step(a_thread, 0, alone=False)

@@ -1,0 +1,437 @@
+"""More of everything than there is room for: what waits, what goes on, what it costs, and that nothing is lost.
+
+Memory is what Python allocates, from before the flood until it is over. The clock is a mock wherever a limit of time is near.
+"""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections import Counter
+from typing import Any, Final, Self
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import Connection, Limits, Role
+from mcp_core.registry import Context, Server
+from mcp_trio import _server, connect
+from tests.core.helpers import D, E, cancelled, result
+from tests.trio_.wire import ERAS, Wire, served, text_of
+
+MockClock = trio.testing.MockClock
+
+KIB: Final = 1024
+MIB: Final = 1024 * 1024
+
+
+class Lines:
+    """Reads what comes over a wire and keeps none of it."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._stream = wire.stream
+        self._rest = b""
+        self._lines: list[bytes] = []
+
+    async def next(self) -> Any:
+        while not self._lines:
+            data = self._rest + await self._stream.receive_some()
+            *self._lines, self._rest = data.split(b"\n")
+            self._lines.reverse()
+        return json.loads(self._lines.pop())
+
+
+class Memory:
+    """The most that was allocated since it was entered."""
+
+    def __enter__(self) -> Self:
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    """The connections that servers have made."""
+    made: list[Connection] = []
+
+    def make(role: Role, *args: Any) -> Connection:
+        made.append(Connection(role, *args))
+        return made[-1]
+
+    monkeypatch.setattr(_server, "Connection", make)
+    return made
+
+
+# -- A client that does not read -----------------------------------------------------------------------------------------
+
+MANY: Final = 10_000
+
+
+class Chatter:
+    """A server with a tool that says much, `said` so far, and one that shows that it was called."""
+
+    def __init__(self) -> None:
+        self.said = self.touched = 0
+        self.server = Server("chatter")
+        for tool in self.progress, self.log, self.touch:
+            self.server.add_tool(tool)
+
+    async def progress(self, context: Context) -> str:
+        """Tell how far it is, over and over."""
+        for step in range(MANY):
+            await context.progress(step, message="x" * KIB)
+            self.said += 1
+        return "done"
+
+    async def log(self, context: Context) -> str:
+        """Write a log."""
+        for step in range(MANY):
+            await context.log("error", {"progress": step, "text": "x" * KIB})
+            self.said += 1
+        return "done"
+
+    def touch(self) -> str:
+        """Be called."""
+        self.touched += 1
+        return "touched"
+
+
+@pytest.mark.requirement("PROG-10", "LOG-12")
+@pytest.mark.parametrize(("tool", "version"), [("progress", D), ("log", E)])
+async def test_10_000_messages_to_a_client_that_does_not_read(tool: str, version: str) -> None:
+    chatter = Chatter()
+    meta: dict[str, Any] = {"progressToken": 1}
+    if tool == "log" and version == E:
+        meta["io.modelcontextprotocol/logLevel"] = "error"
+    async with served(chatter.server, version) as wire:
+        lines = Lines(wire)
+        with Memory() as memory:
+            await wire.tell(wire.calling("much", tool, **meta))
+            await trio.testing.wait_all_tasks_blocked()
+            waiting_at = chatter.said
+            for n in range(3):  # all else is read and done
+                await wire.tell(wire.calling(n, "touch"))
+                await trio.testing.wait_all_tasks_blocked()
+            assert chatter.touched == 3
+            assert chatter.said == waiting_at < 250  # 64 KiB on the way, as much queued, and one write
+            steps: list[int] = []
+            answers: dict[Any, str] = {}
+            while len(answers) < 4:
+                message = await lines.next()
+                if "method" in message:
+                    told = message["params"]
+                    steps.append(told["data"]["progress"] if tool == "log" else told["progress"])
+                else:
+                    answers[message["id"]] = text_of(message)
+        assert memory.peak < 2 * MIB  # of 10 MiB that were said
+        assert steps == list(range(MANY))
+        assert answers == {"much": "done", 0: "touched", 1: "touched", 2: "touched"}
+        assert await wire.is_alive()
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_who_waits_for_a_client_that_does_not_read_can_be_cancelled_by_it(version: str) -> None:
+    chatter = Chatter()
+    async with served(chatter.server, version) as wire:
+        await wire.tell(wire.calling(11, "progress", progressToken=1))
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(cancelled(11))
+        await trio.testing.wait_all_tasks_blocked()
+        said = chatter.said
+        await wire.tell(wire.calling(12, "touch"))
+        while "method" in (message := await wire.hear()):
+            pass
+        assert message["id"] == 12
+        assert chatter.said == said
+        assert await wire.is_alive()
+
+
+async def test_256_that_talk_at_once_to_a_client_that_does_not_read() -> None:
+    chatter = Chatter()
+    async with served(chatter.server) as wire:
+        lines = Lines(wire)
+        with Memory() as memory:
+            await wire.tell(*(wire.calling(n, "progress", progressToken=n) for n in range(10, 266)))
+            await trio.testing.wait_all_tasks_blocked()
+            said = chatter.said
+        assert memory.peak < 8 * MIB
+        assert said < 3 * 256  # each has said one thing, and some a few more
+        for n in range(10, 266):
+            await wire.tell(cancelled(n))
+        await wire.tell(wire.asking("last", "ping"))
+        while (await lines.next()).get("id") != "last":
+            pass
+
+
+async def test_a_client_that_is_slow_to_read_is_not_taken_for_a_silent_one(autojump_clock: MockClock) -> None:
+    """What it says stands in the pipe, for a server does not read as long as its answers wait."""
+    server, pings, answered = Server("patient", keep_alive=1), 60_000, 0
+    start = trio.current_time()
+    async with served(server) as wire, trio.open_nursery() as nursery:
+
+        async def tell() -> None:
+            for first in range(0, pings, 1000):
+                await wire.tell(*(wire.asking(n, "ping") for n in range(first, first + 1000)))
+
+        nursery.start_soon(tell)
+        lines = Lines(wire)
+        while answered < pings:
+            answered += "method" not in await lines.next()
+            if answered % 500 == 0 and answered < pings // 2:
+                await trio.sleep(0.1)
+        assert trio.current_time() - start > 5
+        assert await wire.is_alive()
+
+
+# -- A client that asks too much -----------------------------------------------------------------------------------------
+
+
+class Gate:
+    """A server with a tool that waits to be let through; `inside` are those that wait there."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.inside: dict[int, trio.Event] = {}
+        self.most = 0
+        self.server = Server("gate", limits=limits)
+        self.server.add_tool(self.enter)
+
+    async def enter(self, number: int) -> int:
+        """Enter."""
+        self.inside[number] = gate = trio.Event()
+        self.most = max(self.most, len(self.inside))
+        try:
+            await gate.wait()
+        finally:
+            del self.inside[number]
+        return number
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_more_calls_than_there_are_places_wait_and_none_is_lost(
+    version: str, conns: list[Connection], autojump_clock: MockClock
+) -> None:
+    calls, told = 3_000, False
+    gate = Gate(Limits(in_flight=4, waiting=8))
+    async with served(gate.server, version) as wire, trio.open_nursery() as nursery:
+        await wire.ping()
+
+        async def tell() -> None:
+            nonlocal told
+            await wire.tell(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
+            told = True
+
+        nursery.start_soon(tell)
+        await trio.testing.wait_all_tasks_blocked()
+        [conn] = conns
+        stats = conn.stats()
+        assert (stats.in_flight, stats.waiting) == (4, 8)
+        assert not told  # who tells has to wait ...
+        assert stats.received - stats.buffered < 20 * 300  # ... for most of it was not even looked at
+        assert stats.buffered <= 64 * KIB
+        answers: list[int] = []
+        while len(answers) < calls:
+            assert set(gate.inside) == set(range(len(answers), min(len(answers) + 4, calls)))
+            gate.inside[len(answers)].set()  # no time passes, so that nobody loses patience
+            answer = await wire.hear()
+            answers.append(answer["id"])
+            assert text_of(answer) == str(answer["id"])
+            await trio.testing.wait_all_tasks_blocked()
+        assert answers == list(range(calls))
+        assert gate.most == 4
+        stats = conn.stats()
+        assert stats.in_flight == stats.waiting == stats.buffered == stats.queued == 0
+        assert await wire.is_alive()
+
+
+@pytest.mark.requirement("DEC-12")
+@pytest.mark.parametrize("version", ERAS)
+async def test_who_waits_too_long_is_told_to_come_back(
+    version: str, conns: list[Connection], autojump_clock: MockClock
+) -> None:
+    calls = 1_000
+    gate = Gate(Limits(in_flight=4, waiting=8, pause=5.0))
+    answers: dict[int, Any] = {}
+    async with served(gate.server, version) as wire:
+        await wire.ping()
+
+        async def hear() -> None:
+            while len(answers) < calls:
+                answer = await wire.hear()
+                assert answer["id"] not in answers
+                answers[answer["id"]] = answer
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hear)
+            await wire.tell(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
+            await trio.sleep(6)
+            while len(answers) < calls:
+                for event in gate.inside.values():
+                    event.set()
+                await trio.testing.wait_all_tasks_blocked()
+        done = [n for n, answer in answers.items() if "result" in answer]
+        assert sorted(done) == list(range(12))  # whoever had a place, or stood in the lane
+        codes = Counter(answer["error"]["code"] for answer in answers.values() if "error" in answer)
+        assert codes == {-32000 if version == D else 429: calls - 12}
+        assert await wire.is_alive()
+        assert conns[0].stats().in_flight == 0
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_our_client_may_call_more_than_there_are_places_for(
+    version: str, autojump_clock: MockClock
+) -> None:
+    server = Server("slow", limits=Limits(in_flight=8, waiting=8))
+
+    @server.tool
+    async def double(number: int) -> int:
+        """Double it."""
+        await trio.sleep(0.01)
+        return 2 * number
+
+    doubled: dict[int, str] = {}
+
+    async def call(number: int) -> None:
+        doubled[number] = (await client.call_tool("double", {"number": number})).text
+
+    async with connect(server, versions=[version]) as client:
+        async with trio.open_nursery() as nursery:
+            for n in range(2_000):
+                nursery.start_soon(call, n)
+        assert doubled == {n: str(2 * n) for n in range(2_000)}
+
+
+# -- Handlers that do not do as they should --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_handlers_that_ignore_their_cancellation_fill_the_places_only_until_they_return(
+    version: str, conns: list[Connection], autojump_clock: MockClock
+) -> None:
+    server = Server("stubborn", limits=Limits(in_flight=4, waiting=4))
+    returned = 0
+
+    @server.tool
+    async def ignore(context: Context) -> str:
+        """Ignore all."""
+        nonlocal returned
+        with trio.CancelScope(shield=True):
+            await trio.sleep(1)
+            await context.progress(1)
+        returned += 1
+        return "too late"
+
+    async with served(server, version) as wire:
+        await wire.tell(*(wire.calling(n, "ignore", progressToken=n) for n in range(11, 15)))
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.tell(*(cancelled(n) for n in range(11, 15)))
+        await wire.tell(*(wire.calling(n, "ignore") for n in range(15, 19)))
+        await trio.testing.wait_all_tasks_blocked()
+        assert (conns[0].stats().in_flight, conns[0].stats().waiting) == (4, 4)
+        assert {(await wire.hear())["id"] for _ in range(4)} == {15, 16, 17, 18}
+        assert returned == 8
+        assert await wire.is_alive()
+
+
+# -- Both sides ask ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asking() -> Server:
+    """A server whose handlers ask their client something, with places for two and a lane of two."""
+    server = Server("asking", limits=Limits(in_flight=2, waiting=2))
+
+    @server.tool
+    async def roots(context: Context) -> int:
+        """Count the roots of the client."""
+        return len(await context.roots())
+
+    return server
+
+
+ROOTS: Final = {"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]}
+
+
+async def test_a_question_from_a_full_connection_is_answered(
+    asking: Server, conns: list[Connection], autojump_clock: MockClock
+) -> None:
+    """Every place is taken by a handler that waits for the client, the lane is full, and the answers stand behind more calls."""
+    start = trio.current_time()
+    async with served(asking) as wire:
+        await wire.tell(*(wire.calling(n, "roots") for n in range(11, 15)))
+        questions = [await wire.hear(), await wire.hear()]
+        assert [question["method"] for question in questions] == ["roots/list"] * 2
+        assert (conns[0].stats().in_flight, conns[0].stats().waiting) == (2, 2)
+        await wire.tell(
+            *(wire.calling(n, "roots") for n in range(15, 20)),
+            *(result(question["id"], ROOTS) for question in questions),
+        )
+        answers: dict[int, Any] = {}
+        while len(answers) < 9:
+            message = await wire.hear()
+            if "method" in message:
+                await wire.tell(result(message["id"], ROOTS))
+            else:
+                assert message["id"] not in answers
+                answers[message["id"]] = message
+        assert [text_of(answers[id]) for id in range(11, 15)] == ["2"] * 4
+        assert [answers[id]["error"]["code"] for id in range(15, 20)] == [-32000] * 5
+        assert trio.current_time() == start  # nobody has waited for a limit of time
+        stats = conns[0].stats()
+        assert stats.in_flight == stats.waiting == stats.calls == 0
+        assert await wire.is_alive()
+
+
+async def test_a_question_of_a_handler_that_is_cancelled_in_a_full_connection_is_taken_back(
+    asking: Server, conns: list[Connection]
+) -> None:
+    async with served(asking) as wire:
+        await wire.tell(*(wire.calling(n, "roots") for n in range(11, 15)))
+        first, second = await wire.hear(), await wire.hear()
+        await wire.tell(cancelled(11), cancelled(12))
+        heard = [await wire.hear() for _ in range(4)]
+        taken_back = [m["params"]["requestId"] for m in heard if m["method"] == "notifications/cancelled"]
+        assert sorted(taken_back) == [first["id"], second["id"]]
+        for message in heard:
+            if message["method"] == "roots/list":
+                await wire.tell(result(message["id"], ROOTS))
+        assert sorted([(await wire.hear())["id"] for _ in range(2)]) == [13, 14]
+        assert conns[0].stats().calls == 0
+        assert await wire.is_alive()
+
+
+# -- A client that goes in the middle of something -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_client_that_goes_in_the_middle_of_an_answer(
+    version: str, conns: list[Connection], caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server("large")
+    over: list[str] = []
+
+    @server.tool
+    def much() -> str:
+        """Say much."""
+        return "x" * 8 * MIB
+
+    @server.tool
+    async def wait() -> None:
+        """Wait."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            over.append("wait")
+
+    async with served(server, version) as wire:
+        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "much"))
+        await wire.stream.receive_some(1000)
+        await wire.stream.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        assert over == ["wait"]
+        assert conns[0].stats().in_flight == 0
+    assert caplog.records == []
