@@ -18,7 +18,6 @@ import trio
 from msgspec import Meta
 
 import mcp_trio
-from mcp_core.registry import ResourceNotFound
 
 server = mcp_trio.Server(
     "weather",
@@ -100,7 +99,7 @@ def cities() -> list[str]:
 def today(city: str) -> str:
     """The weather of today in one city."""
     if city not in CITIES:
-        raise ResourceNotFound(f"no weather for {city}")
+        raise mcp_trio.ResourceNotFound(f"no weather for {city}")
     day = weather(city, 0)
     return f"{city}: {day.sky}, {day.low} to {day.high} °C"
 

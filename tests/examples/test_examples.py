@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
+import trio.testing
 
 import mcp_trio
 from mcp_core import ALL, DIALECTS
-from mcp_core.types import TextContent
+from mcp_core.types import (
+    CreateMessageParams,
+    CreateMessageResult,
+    ElicitParams,
+    ElicitResult,
+    SamplingCapability,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core.types import CallToolResult
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+BOTH_ERAS = ["2025-11-25", "2026-07-28"]
 
 
 def text_of(result: CallToolResult) -> str:
@@ -104,6 +121,103 @@ def test_unix_socket(tmp_path: Path) -> None:
     )
     assert result.stderr == ""
     assert result.stdout == "Ada is guest number 1\nBob is guest number 2\n"
+
+
+QUESTIONS = """\
+Seats on flight KL 1234
+  count: How many?
+  where: On which side?
+2 seats by the aisle on KL 1234; 3 left
+"""
+ANSWERS = "Oolong is half oxidised.\nSencha is not oxidised: it is steamed.\n"
+DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
+
+
+@pytest.mark.parametrize("version", BOTH_ERAS)
+@pytest.mark.parametrize(
+    ("name", "output"), [("booking.py", QUESTIONS), ("research.py", ANSWERS), ("watched.py", DEGREES)]
+)
+def test_servers_that_bring_their_client(name: str, output: str, version: str, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [*server(name), version],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1"},
+        timeout=60,
+        check=False,
+    )
+    assert (result.stdout, result.stderr) == (output, "")
+
+
+def loaded(name: str) -> Any:
+    """An example as a module of its own, new each time."""
+    return SimpleNamespace(**runpy.run_path(str(EXAMPLES / name)))
+
+
+def always(answer: Any) -> Callable[[ElicitParams], Any]:
+    return lambda params: answer
+
+
+@pytest.mark.parametrize("version", BOTH_ERAS)
+async def test_booking_without_an_answer(version: str) -> None:
+    booking = loaded("booking.py")
+    for answer, text in [
+        (None, "Nothing was booked."),
+        (ElicitResult(action="decline"), "Nothing was booked."),
+        ({"count": 6, "where": "window"}, "only 5 seats left on KL 1234"),
+        ({"count": 5}, "5 seats by the aisle on KL 1234; 0 left"),
+        ({"count": 1}, "there are no seats on KL 1234"),
+    ]:
+        async with mcp_trio.connect(booking.server, versions=[version], on_elicit=always(answer)) as client:
+            assert text_of(await client.call_tool("book", {"flight": "KL 1234"})) == text
+    async with mcp_trio.connect(loaded("booking.py").server, versions=[version]) as client:
+        with pytest.raises(mcp_trio.PeerError, match="needs a client that declares"):
+            await client.call_tool("book", {"flight": "KL 1234"})
+
+
+@pytest.mark.parametrize("version", BOTH_ERAS)
+async def test_research_without_an_end(version: str) -> None:
+    rounds = 0
+
+    def model(params: CreateMessageParams) -> CreateMessageResult:
+        nonlocal rounds
+        rounds += 1
+        results = params.messages[-1].content
+        if isinstance(results, list):
+            assert isinstance(results[0], ToolResultContent)
+            assert results[0].is_error
+        use = ToolUseContent(f"use-{rounds}", "burn", {"tea": ["all"]})
+        return CreateMessageResult(role="assistant", content=use, model="m", stop_reason="toolUse")
+
+    research = loaded("research.py").server
+    able = SamplingCapability(tools={})
+    async with mcp_trio.connect(research, versions=[version], on_sample=model, sampling=able) as client:
+        result = await client.call_tool("research", {"question": "Why?"})
+    assert (result.is_error, result.text) == (True, "the model has found no answer in 5 rounds")
+    assert rounds == 5
+
+
+@pytest.mark.parametrize("version", BOTH_ERAS)
+async def test_what_is_watched_is_read_anew(version: str, autojump_clock: object) -> None:
+    kettle = loaded("watched.py").server
+    async with mcp_trio.connect(kettle, versions=[version]) as client, client.listen(uris=[URI]) as changes:
+        assert await degrees(client) == "20"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.call_tool, "boil")
+            async for change in changes:
+                assert change.uri == URI
+                break
+            assert await degrees(client) == "40"
+        await trio.testing.wait_all_tasks_blocked()
+        assert await degrees(client) == "100"
+
+
+URI = "kettle://temperature"
+
+
+async def degrees(client: mcp_trio.Client) -> str | None:
+    return (await client.read_resource(URI)).contents[0].text
 
 
 CALLS: list[tuple[str, dict[str, Any], bool, str]] = [

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
     return [textwrap.dedent(block) for block in found]
 
 
-SERVER, CLIENT, MORE, STREAM, TESTS, LOOP = blocks("python")
+SERVER, CLIENT, MORE, ASKING, STREAM, TESTS, LOOP = blocks("python")
 SET_UP, COMMANDS = blocks("console")
 TRANSCRIPT = re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", COMMANDS, re.MULTILINE)
 
@@ -52,6 +52,33 @@ def test_the_tools_of_the_tour_can_be_declared() -> None:
     server = mcp_trio.Server("tour")
     exec(compile(MORE, "README.md", "exec"), {"server": server, "mcp_trio": mcp_trio, "trio": trio})
     assert repr(server) == "<Server 'tour' with 1 tools, 1 resources, 1 prompts>"
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_its_tools_ask(version: str) -> None:
+    import msgspec
+    import trio
+
+    import mcp_trio
+    from mcp_core.types import InputRequiredResult
+
+    names: dict[str, Any] = {
+        "server": mcp_trio.Server("asking"),
+        "mcp_trio": mcp_trio,
+        "msgspec": msgspec,
+        "Annotated": Annotated,
+        "Literal": Literal,
+        "InputRequiredResult": InputRequiredResult,
+    }
+    exec(compile(ASKING, "README.md", "exec", dont_inherit=True), names)
+    fill = mcp_trio.answer_form(lambda message, form: {"count": 2})
+
+    async def main() -> None:
+        async with mcp_trio.connect(names["server"], versions=[version], on_elicit=fill) as client:
+            for tool, text in (("book", "2 at the aisle on KL 1234"), ("rebook", "2 on KL 1234")):
+                assert (await client.call_tool(tool, {"flight": "KL 1234"})).text == text
+
+    trio.run(main)
 
 
 @pytest.mark.parametrize(("words", "shown"), TRANSCRIPT)

@@ -52,7 +52,7 @@ FOUND: list[tuple[str, Any]] = [
             [
                 (
                     "hear",
-                    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n',  # fmt: skip
+                    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n',
                 ),
                 ("change", "notifications/tools/list_changed"),
                 ("hear", b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'),

@@ -1,0 +1,53 @@
+"""A resource that changes, and a client that watches it.
+
+`server.changed(resource=...)` says that it has changed, to whoever listens, and may be called from any task or thread. A client
+hears *that* it has changed, once, however often it did since it last looked; what it is now it reads. Until then it may keep what
+it has read for as long as the server allows. `python watched.py 2025-11-25` does it all over `resources/subscribe`.
+"""
+
+import sys
+
+import trio
+
+import mcp_trio
+from mcp_core import ALL
+
+KETTLE = "kettle://temperature"
+
+server = mcp_trio.Server("kettle")
+temperature = 20
+
+
+@server.resource(KETTLE, cache=mcp_trio.Cache(ttl=60))
+def now() -> int:
+    """How warm the water is, in degrees Celsius."""
+    return temperature
+
+
+@server.tool
+async def boil() -> str:
+    """Bring the water to the boil."""
+    global temperature  # noqa: PLW0603 - there is one kettle
+    while temperature < 100:
+        await trio.sleep(0.1)
+        temperature += 20
+        server.changed(resource=KETTLE)
+    return "The water boils."
+
+
+async def main() -> None:
+    async with (
+        mcp_trio.connect(server, versions=sys.argv[1:] or ALL) as client,
+        client.listen(uris=[KETTLE]) as changes,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.call_tool, "boil")
+        async for _ in changes:
+            degrees = (await client.read_resource(KETTLE)).contents[0].text
+            print(f"{degrees} °C")
+            if degrees == "100":
+                break
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,124 @@
+"""The scenarios of the conformance suite, played by hand against the server that we run for it: so that it is known beforehand
+what the suite will find.
+
+Each is played over memory, and all of a revision one after another against one process, as the suite does it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import trio
+
+import mcp_trio
+import tests.conformance.scenarios_asking  # noqa: F401 - it adds to SCENARIOS
+from mcp_core.types import CreateMessageResult, TextContent
+from mcp_trio.testing import ScriptedPeer, play_client
+from tests.conformance import everything_server
+from tests.conformance.scenarios import SCENARIOS, D, E
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_core import FormSchema
+    from mcp_core.types import CreateMessageParams
+
+
+async def play(peer: ScriptedPeer, name: str) -> None:
+    """Play a scenario, and look at every message of the server's."""
+    before = len(peer.transcript)
+    await SCENARIOS[name, peer.version](peer)
+    for direction, line in peer.transcript[before:]:
+        if direction == "received" and peer.version == E:
+            message = json.loads(line)
+            assert "resultType" in message.get("result", {"resultType": "none"})
+            assert not ("method" in message and "id" in message), "input is asked for by results only"
+
+
+@pytest.mark.parametrize(("name", "version"), SCENARIOS)
+async def test_scenario(name: str, version: str, autojump_clock: object) -> None:
+    async with play_client(everything_server.server, version) as peer:
+        await play(peer, name)
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_all_of_them_with_one_process(version: str) -> None:
+    async with served(version) as peer:
+        for name, each in SCENARIOS:
+            if each == version:
+                await play(peer, name)
+
+
+@asynccontextmanager
+async def served(version: str) -> AsyncIterator[ScriptedPeer]:
+    """The server in a process of its own."""
+    command = [sys.executable, everything_server.__file__, "--stdio"]
+    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdio is not None
+        peer = ScriptedPeer(process.stdio, version)
+        await peer.open_as_client()
+        yield peer
+        await peer.aclose()
+        with trio.fail_after(10):
+            assert await process.wait() == 0
+    finally:
+        with trio.CancelScope(shield=True):
+            process.kill()
+            await process.wait()
+
+
+ARGUMENTS: Final = {
+    "json_schema_2020_12_tool": {"name": "Ada", "contactMethod": "email", "email": "ada@example.org"},
+    "test_elicitation": {"message": "Who are you?"},
+    "test_sampling": {"prompt": "Who are you?"},
+    "test_x_mcp_header": {"region": "everywhere"},
+}
+FILLED_IN: Final = {
+    "username": "ada",
+    "email": "ada@example.org",
+    "name": "Ada",
+    "ok": True,
+    "color": "blue",
+    "untitledSingle": "option1",
+    "titledSingle": "value1",
+    "legacyEnum": "opt1",
+    "untitledMulti": ["option1"],
+    "titledMulti": ["value2", "value3"],
+}
+
+
+def fill(message: str, form: FormSchema) -> dict[str, Any]:
+    return {name: FILLED_IN[name] for name in form.required or ()}
+
+
+def model(params: CreateMessageParams) -> CreateMessageResult:
+    return CreateMessageResult(role="assistant", content=TextContent("Paris"), model="m")
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_our_client_can_call_every_tool(version: str, autojump_clock: object) -> None:
+    async with mcp_trio.connect(
+        everything_server.server,
+        versions=[version],
+        on_elicit=mcp_trio.answer_form(fill),
+        on_sample=model,
+        on_roots=["file:///home/ada"],
+    ) as client:
+        for tool in await client.list_tools():
+            result = await client.call_tool(tool.name, ARGUMENTS.get(tool.name))
+            assert result.is_error is (tool.name == "test_error_handling"), result
+            assert result.content
+
+
+def test_a_transport_has_to_be_named() -> None:
+    done = subprocess.run(
+        [sys.executable, everything_server.__file__], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--stdio" in done.stderr
