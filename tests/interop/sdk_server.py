@@ -1,4 +1,4 @@
-"""The same server as `trio_server.py`, written with the official Python SDK, for our client: `python sdk_server.py`.
+"""The same server as `our_server.py`, or nearly, written with the official Python SDK, for our client: `python sdk_server.py`.
 
 It runs on asyncio, so that two runtimes talk to each other, and it differs where the SDK does: an unknown tool, for one, is
 a result there, and an output schema is made for every tool. `refuse` is here because of the first.
@@ -74,6 +74,13 @@ async def cancelled() -> str:
     """Come back when a call of `wait` was cancelled."""
     await gone.wait()
     return "yes"
+
+
+@server.tool()
+async def say(context: Context) -> None:
+    """Send two log messages."""
+    await context.debug("a detail")
+    await context.warning("a surprise", logger_name="their.server")
 
 
 @server.tool()

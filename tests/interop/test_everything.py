@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_core import ALL
+from mcp_core import ALL, Change
 from mcp_core.types import EmbeddedResource, ImageContent, ResourceLink, TextContent
 from mcp_trio import ConnectFailed, Grace, PeerError, connect_stdio
 
@@ -36,11 +36,12 @@ def argv(node_modules: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def opened(argv: list[str], *versions: str) -> AsyncIterator[Client]:
+async def opened(argv: list[str], *versions: str, **options: Any) -> AsyncIterator[Client]:
     with trio.fail_after(20):
         # It does not end while one of its operations runs, even a cancelled one: not worth two seconds of each test.
+        grace = Grace(stdin=0.1)
         async with connect_stdio(
-            argv, versions=versions or ALL, stderr="discard", grace=Grace(stdin=0.1)
+            argv, versions=versions or ALL, stderr="discard", grace=grace, **options
         ) as client:
             yield client
 
@@ -164,6 +165,47 @@ async def test_progress_and_cancellation(argv: list[str]) -> None:
         again = await client.call_tool(tool, {"duration": 0.4, "steps": 1})
         assert not again.is_error
         assert len(told) == 1
+
+
+@pytest.mark.requirement("LOG-3", "COMP-2", "PAGE-5", "RES-4")
+@pytest.mark.parametrize("version", [D, A])
+async def test_suggestions_lists_log_messages_and_updates(argv: list[str], version: str) -> None:
+    heard: list[Any] = []
+    async with opened(argv, version, on_log=lambda message: heard.append(message.data)) as client:
+        assert (await client.complete("completable-prompt", "department", "S")).values == ["Sales", "Support"]
+        names = await client.complete("completable-prompt", "name", "", arguments={"department": "Sales"})
+        # What is chosen already can be said since 2025-06-18.
+        assert names.values == (["David", "Eve", "Frank"] if version == D else [])
+        template = "demo://resource/dynamic/text/{resourceId}"
+        assert (await client.complete(template, "resourceId", "7")).values == ["7"]
+        assert (await client.complete(template, "resourceId", "x")).values == []
+        # An argument that there is not is one without suggestions here; COMP-4 has -32602 for it.
+        assert (await client.complete("completable-prompt", "nothing", "")).values == []
+        for nothing in "nothing", "demo://{nothing}":
+            with pytest.raises(PeerError) as unknown:
+                await client.complete(nothing, "x", "")
+            assert unknown.value.code == -32602
+
+        # It has no pages, and does not look at cursors; PAGE-6 has -32602 for one that was not given out.
+        for what in "tools", "resources", "resources/templates", "prompts":
+            page = await client.request(f"{what}/list", {"cursor": "made up"})
+            assert page == await client.request(f"{what}/list")
+            assert page.next_cursor is None
+
+        one, two = (template.replace("{resourceId}", number) for number in "12")
+        toggle = "toggle-subscriber-updates"  # tells of one update at once, of more in five seconds
+        async with client.listen(uris=[one]) as changes:
+            assert heard == [f"Received Subscribe Resource request for URI: {one} "]
+            await client.set_log_level("error")
+            async with client.listen(uris=[two]) as others:
+                await client.call_tool(toggle)
+                assert await anext(changes) == Change(uri=one)
+                assert await anext(others) == Change(uri=two)
+                await client.call_tool(toggle)
+            await client.ping()
+            await client.call_tool(toggle)
+            assert await anext(changes) == Change(uri=one)
+        assert len(heard) == 1
 
 
 def mcp_trio(*words: str, server: list[str]) -> subprocess.CompletedProcess[str]:

@@ -1,75 +1,16 @@
-"""The official Python client (`mcp` 2.3) drives our server over stdio, in every mode it has.
-
-It runs in this process, on trio by way of anyio; our server is the child. The client cannot be told which of the older
-revisions to ask for, but it takes what the server offers instead: so a server that speaks one revision only decides.
-
-The client checks each result against the official schema of the revision, which makes these tests more than what they say.
+"""The official Python client (`mcp` 2.3) drives our server over stdio, in every mode it has: what is offered, calls, errors,
+progress and cancellation. What else a server tells is in `test_sdk_client_utilities.py`.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from base64 import b64decode
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import trio
-from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import BlobResourceContents, ImageContent, TextContent, TextResourceContents
 
-from mcp_core import ALL
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
-
-SERVER = Path(__file__).with_name("trio_server.py")
-
-
-class Way(NamedTuple):
-    """How the client opens, which revisions the server is restricted to, and what both then speak."""
-
-    mode: str
-    served: tuple[str, ...]
-    spoken: str
-
-    def __str__(self) -> str:
-        return f"{self.mode}-to-{self.spoken}"
-
-
-E, D, C, B, A = ALL
-WAYS = [
-    Way("auto", (), E),
-    Way("2026-07-28", (), E),
-    Way("legacy", (), D),
-    *(Way("legacy", (version,), version) for version in (C, B, A)),
-    *(Way("auto", (version,), version) for version in (D, A)),
-]
-every_way = pytest.mark.parametrize("way", WAYS, ids=str)
-
-
-@asynccontextmanager
-async def opened(way: Way) -> AsyncIterator[Client]:
-    # The client gives a child little of its own environment; the tree under test has to be added.
-    environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
-    words = [str(SERVER), *way.served]
-    target = StdioServerParameters(command=sys.executable, args=words, env=environment)
-    with trio.fail_after(20):
-        async with Client(target, mode=way.mode) as client:
-            assert client.protocol_version == way.spoken
-            yield client
-
-
-async def error_of(call: Awaitable[object]) -> tuple[int, object]:
-    with pytest.raises(MCPError) as caught:
-        await call
-    return caught.value.code, caught.value.data
-
-
-def known_since(version: str, way: Way) -> bool:
-    return ALL.index(way.spoken) <= ALL.index(version)
+from tests.interop.official import REVISIONS, B, C, E, Way, error_of, every_way, opened
 
 
 @pytest.mark.requirement("LIFE-3", "LIFE-4", "META-10", "PRM-1", "RES-1", "TOOL-1")
@@ -80,28 +21,25 @@ async def test_it_learns_who_we_are(way: Way) -> None:
             return
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version) == ("everything", "1.2.3")
-        assert client.server_info.title == ("One of everything" if known_since(C, way) else None)
+        assert client.server_info.title == ("One of everything" if way.knows(C) else None)
         assert client.instructions == "Call anything."
         offered = client.server_capabilities
-        assert None not in (offered.tools, offered.resources, offered.prompts)
-        assert offered.completions is None
+        assert None not in (offered.tools, offered.resources, offered.prompts, offered.logging)
+        assert (offered.completions is not None) is way.knows(B)
 
 
 @every_way
 async def test_it_lists_and_reads(way: Way) -> None:
     async with opened(way) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["echo", "weather", "picture", "count", "wait", "cancelled", "fail"]
-        assert tools["echo"].input_schema["properties"] == {
-            "text": {"type": "string", "description": "any text."}
-        }
-        assert (tools["weather"].output_schema is not None) is known_since(C, way)
-
+        [echo, weather] = (await client.list_tools()).tools
+        assert (echo.name, weather.name) == ("echo", "weather")
+        assert echo.input_schema["properties"] == {"text": {"type": "string", "description": "any text."}}
+        assert (weather.output_schema is not None) is way.knows(C)
         assert [str(found.uri) for found in (await client.list_resources()).resources] == [
             "memo://today",
             "memo://logo",
         ]
-        [template] = (await client.list_resource_templates()).resource_templates
+        [template, _] = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "memo://{day}/notes"
         for uri, text in ("memo://today", "Buy milk."), ("memo://may-1/notes", "Notes of may-1."):
             [contents] = (await client.read_resource(uri)).contents
@@ -111,7 +49,7 @@ async def test_it_lists_and_reads(way: Way) -> None:
         assert isinstance(contents, BlobResourceContents)
         assert b64decode(contents.blob).startswith(b"\x89PNG")
 
-        [prompt] = (await client.list_prompts()).prompts
+        [prompt, _] = (await client.list_prompts()).prompts
         assert prompt.arguments is not None
         assert [(argument.name, argument.required) for argument in prompt.arguments] == [
             ("code", True),
@@ -131,7 +69,7 @@ async def test_it_calls(way: Way) -> None:
 
         rome = await client.call_tool("weather", {"city": "Rome"})
         data = {"city": "Rome", "celsius": 21.5}
-        assert rome.structured_content == (data if known_since(C, way) else None)
+        assert rome.structured_content == (data if way.knows(C) else None)
         assert rome.content == [TextContent(text='{"city":"Rome","celsius":21.5}', type="text")]
 
         [picture] = (await client.call_tool("picture")).content
@@ -142,6 +80,7 @@ async def test_it_calls(way: Way) -> None:
         failed = await client.call_tool("fail", {"how": "reason"})
         assert failed.is_error
         assert failed.content == [TextContent(text="the disk is full", type="text")]
+        assert await error_of(client.call_tool("fail", {"how": "error"})) == (4001, {"tomorrow": True})
         crashed = await client.call_tool("fail", {"how": "accident"})
         assert crashed.is_error
         assert "secret" not in str(crashed.content)
@@ -157,7 +96,7 @@ async def test_its_mistakes_are_answered_in_the_words_of_its_revision(way: Way) 
         assert await error_of(client.get_prompt("review", {})) == (invalid, None)
         missing = "memo://nothing"
         assert await error_of(client.read_resource(missing)) == (not_found, {"uri": missing})
-        if known_since(C, way):
+        if way.knows(C):
             assert (await client.call_tool("echo", {"txt": "typo"})).is_error
         else:
             assert await error_of(client.call_tool("echo", {"txt": "typo"})) == (invalid, None)
@@ -180,7 +119,7 @@ async def test_it_gets_progress(way: Way) -> None:
         counted = await client.call_tool("count", {"to": 3}, progress_callback=hear)
         assert counted.content == [TextContent(text="3", type="text")]
         await complete.wait()
-        text = [f"step {step}" if known_since(B, way) else None for step in (1, 2, 3)]
+        text = [f"step {step}" if way.knows(B) else None for step in (1, 2, 3)]
         assert sorted(told) == [(1, 3, text[0]), (2, 3, text[1]), (3, 3, text[2])]
 
 
@@ -200,12 +139,12 @@ async def test_it_cancels(way: Way) -> None:
 
 
 async def test_it_pings_before_the_last_revision() -> None:
-    async with opened(Way("legacy", (), D)) as client:
+    async with opened(REVISIONS[1]) as client:
         await client.session.send_ping()
 
 
 async def test_many_calls_cross_on_the_wire() -> None:
-    async with opened(Way("auto", (), E)) as client, trio.open_nursery() as nursery:
+    async with opened(REVISIONS[0]) as client, trio.open_nursery() as nursery:
 
         async def call(number: int) -> None:
             result = await client.call_tool("echo", {"text": str(number)})

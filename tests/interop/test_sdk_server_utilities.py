@@ -1,0 +1,219 @@
+"""Our client hears from servers written with the official Python SDK (`mcp` 2.3), over stdio: log messages, progress, suggestions,
+pages, hints and changes.
+
+Starting such a server takes longer than all that is asked of it here, so one is asked for much.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+import trio
+from mcp_types import LOG_LEVEL_META_KEY as META_LOG_LEVEL
+
+from mcp_core import ALL, Change
+from mcp_core.types import (
+    LOGGING_LEVELS,
+    Completion,
+    LoggingMessageParams,
+    PromptReference,
+    ResourceTemplateReference,
+)
+from mcp_trio import LocalProtocolError, PeerError, connect_stdio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_trio import Client
+
+HERE = Path(__file__).parent
+E, D, C, B, A = ALL
+NAMES = [f"n{number}" for number in range(5)]
+every_revision = pytest.mark.parametrize("version", ALL)
+
+
+class Crossed:
+    """The methods of what our client sends: `connect(..., trace=crossed)`."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, direction: Literal["sent", "received"], line: bytes) -> None:
+        if direction == "sent":
+            self.asked.append(json.loads(line)["method"])
+
+
+@asynccontextmanager
+async def opened(version: str, server: str = "sdk_utilities.py", **options: Any) -> AsyncIterator[Client]:
+    argv = [sys.executable, str(HERE / server)]
+    with trio.fail_after(20):
+        async with connect_stdio(argv, versions=[version], stderr="discard", **options) as client:
+            yield client
+
+
+# -- What is the same in every revision ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement(
+    "LOG-2", "LOG-3", "PROG-1", "COMP-2", "PAGE-1", "PAGE-4", "PAGE-5", "CACHE-5", "CACHE-9"
+)
+@every_revision
+async def test_what_it_tells(version: str) -> None:
+    heard: list[LoggingMessageParams] = []
+    crossed = Crossed()
+    async with opened(version, on_log=heard.append, trace=crossed) as client:
+        await log_messages(client, heard)
+        await progress(client)
+        await suggestions(client, version)
+        await all_pages(client)
+        await what_is_kept(client, crossed, version)
+
+
+async def log_messages(client: Client, heard: list[LoggingMessageParams]) -> None:
+    async def log() -> list[LoggingMessageParams]:
+        heard.clear()
+        await client.call_tool("log")
+        return heard
+
+    def least(level: str) -> list[LoggingMessageParams]:
+        severe = LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]
+        return [
+            LoggingMessageParams(level=each, data={"severity": each}, logger="their.server")
+            for each in severe
+        ]
+
+    assert await log() == least("info")
+    for level in LOGGING_LEVELS:
+        await client.set_log_level(level)
+        assert await log() == least(level)
+
+
+async def progress(client: Client) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+    await client.call_tool("count", progress=lambda *step: told.append(step))
+    # `message` is there since 2025-03-26 (PROG-1), but the server sends it in 2024-11-05 too, and our client hands it on.
+    assert told == [(0.5, None, None), (0.75, None, "nearly")]
+
+
+async def suggestions(client: Client, version: str) -> None:
+    prompt = await client.complete("review", "tone", "k")
+    assert prompt == Completion(["review", "tone", "k", "None"], total=7, has_more=True)
+    chosen = {"owner": "me"}
+    template = await client.complete("x://{owner}/{name}", "name", "", arguments=chosen)
+    # What is chosen already can be said since 2025-06-18.
+    assert template.values == [
+        "x://{owner}/{name}",
+        "name",
+        "",
+        f"{chosen if ALL.index(version) <= ALL.index(C) else None}",
+    ]
+    assert (await client.complete(PromptReference("x://y"), "a", "")).values[0] == "x://y"
+    assert (await client.complete(ResourceTemplateReference("plain"), "a", "")).values[0] == "plain"
+    with pytest.raises(PeerError) as refused:
+        await client.complete("nothing", "tone", "")
+    assert refused.value.code == -32602
+
+
+async def all_pages(client: Client) -> None:
+    assert [tool.name for tool in await client.list_tools()] == NAMES
+    assert [resource.name for resource in await client.list_resources()] == NAMES
+    assert [template.name for template in await client.list_resource_templates()] == NAMES
+    # The first cursor is refused, so that our client begins anew.
+    assert [prompt.name for prompt in await client.list_prompts()] == NAMES
+    for what in "tools", "resources", "resources/templates", "prompts":
+        with pytest.raises(PeerError) as refused:
+            await client.request(f"{what}/list", {"cursor": "made up"})
+        assert refused.value.code == -32602
+
+
+async def what_is_kept(client: Client, crossed: Crossed, version: str) -> None:
+    async def ask() -> list[str]:
+        crossed.asked.clear()
+        for _ in range(2):
+            await client.list_tools()
+            await client.list_resources()
+            await client.read_resource("x://n0")
+        return crossed.asked
+
+    pages = {"tools/list": 3, "resources/list": 3, "resources/read": 1}
+    if version == E:
+        asked = ["resources/list"] * 3
+        assert await ask() == [*asked, "resources/read", *asked]  # the tools have been asked for before
+    else:
+        assert await ask() == [method for method, count in pages.items() for _ in range(count)] * 2
+
+
+@pytest.mark.requirement("CAP-3")
+@pytest.mark.parametrize("version", [E, D])
+async def test_a_server_that_does_not_declare_that_it_logs(version: str) -> None:
+    """Whatever is written with the high-level part of the SDK: it has `context.log` and never declares `logging` (LOG-1).
+
+    What is not declared is not asked for (CAP-3). So in 2026-07-28, where each request has to ask, there is nothing to hear,
+    and before it everything.
+    """
+    heard: list[LoggingMessageParams] = []
+    async with opened(version, "sdk_server.py", on_log=heard.append, log_level="error") as client:
+        await client.call_tool("say")
+        assert [message.level for message in heard] == ([] if version == E else ["debug", "warning"])
+        with pytest.raises(LocalProtocolError, match="did not declare the capability logging"):
+            await client.set_log_level("debug")
+        # Who knows better can ask.
+        heard.clear()
+        await client.call_tool("say", meta={META_LOG_LEVEL: "debug"})
+        assert [message.level for message in heard] == ["debug", "warning"]
+
+
+# -- Changes -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SUB-1", "SUB-5", "SUB-7", "RES-4", "CACHE-10")
+@pytest.mark.parametrize("version", [E, D, A])
+async def test_it_listens_to_changes(version: str) -> None:
+    crossed = Crossed()
+    async with opened(version, trace=crossed) as client:
+
+        async def change(*what: str) -> None:
+            for each in what:
+                await client.call_tool("change", {"what": each})
+
+        await client.list_tools()
+        await client.read_resource("x://n0")
+        async with client.listen(tools=True, uris=["x://n0"]) as some:
+            assert some.honoured == (Change("tools"), Change(uri="x://n0"))
+            async with client.listen(prompts=True) as prompts:
+                await change("resources", "x://n1", "tools", "prompts", "x://n0")
+                assert await anext(prompts) == Change("prompts")
+                assert await anext(some) == Change("tools")
+                assert await anext(some) == Change(uri="x://n0")
+                crossed.asked.clear()
+                await client.list_tools()
+                await client.read_resource("x://n0")
+                assert crossed.asked == ["tools/list"] * 3 + ["resources/read"]
+            await change("prompts", "tools")
+            assert await anext(some) == Change("tools")
+        if version == E:
+            await client.call_tool("deaf", {"times": 2})
+        else:
+            await client.ping()
+            assert crossed.asked[-2:] == ["resources/unsubscribe", "ping"]
+
+
+async def test_what_it_listens_to_ends_in_order_when_the_server_ends_it() -> None:
+    async with opened(E) as client, client.listen(tools=True) as changes:
+        await client.call_tool("change", {"what": "tools"})
+        await client.call_tool("end")
+        assert [change async for change in changes] == [Change("tools")]
+
+
+@pytest.mark.requirement("CAP-3")
+async def test_a_server_that_does_not_declare_that_it_tells_of_changes() -> None:
+    """Whatever is written with the high-level part of the SDK, until 2025-11-25; in 2026-07-28 it does."""
+    async with opened(D, "sdk_server.py") as client:
+        with pytest.raises(LocalProtocolError, match="announces no changes"):
+            async with client.listen(tools=True, uris=["memo://today"]):
+                pass
