@@ -2,8 +2,8 @@
 
 Rules of this package:
 
-1. stdout carries what was asked for, stderr everything else: traces, logs, progress, complaints. With `--json` stdout is one JSON
-   document.
+1. stdout carries what was asked for, stderr everything else: traces, logs, progress, questions, complaints. With `--json` stdout is
+   one JSON document, or one a line where there is no end.
 2. Whoever uses the command reads sentences: what is wrong, and what to do about it. A traceback is shown for the user's
    own file only.
 3. `run` is what clients start, so it starts fast: it imports neither argparse nor rich. The others import rich only to

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 from ._names import no_such_argument
 from ._problem import Problem
 
-__all__ = ["arguments_from", "describe"]
+__all__ = ["MISFIT", "arguments_from", "describe", "object_in", "value_of"]
 
 _Schema = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ _NAMES: Final = {
     list: "array",
     dict: "object",
 }
-_MISFIT: Final = object()
+MISFIT: Final = object()
 _DEEPEST: Final = 16  # references may go round in circles
 _EXAMPLES: Final = {
     "integer": "3",
@@ -62,7 +62,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, whose: str) -> dict[st
     for word in words:
         key, equals, text = word.partition("=")
         if word.startswith("{"):
-            given = (given or {}) | _object(word)
+            given = (given or {}) | object_in(word)
         elif equals and key:
             typed[key] = _value(key, text, schema, whose)
         else:
@@ -95,9 +95,17 @@ def describe(schema: Any, root: _Schema) -> str:
     return " or ".join(names)
 
 
-def _object(word: str) -> dict[str, Any]:
+def object_in(word: str) -> dict[str, Any]:
+    """The JSON object that a word beginning with `{` is.
+
+    Raises:
+        Problem: it is none.
+    """
     try:
         found = _json(word)
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Problem(f"{word!r} is no text that can be sent: one of its \\u is half a character") from None
     except ValueError as exc:
         raise Problem(
             f'{word!r} is not JSON: {exc}. An object looks like {{"city": "Oslo", "days": 3}}'
@@ -114,8 +122,8 @@ def _value(key: str, text: str, schema: _Schema, whose: str) -> Any:
         raise no_such_argument(whose, key, list(properties))
     wanted = properties.get(key, others)
     allowed, choices = _types(wanted, schema), _choices(wanted, schema)
-    value = _read(text, allowed)
-    if value is _MISFIT or (choices is not None and value not in choices):
+    value = value_of(text, allowed)
+    if value is MISFIT or (choices is not None and value not in choices):
         examples = [f"{key}={_EXAMPLES[name]}" for name in _ORDER if name in allowed]
         if choices is not None:
             examples = [
@@ -128,8 +136,12 @@ def _value(key: str, text: str, schema: _Schema, whose: str) -> Any:
     return value
 
 
-def _read(text: str, allowed: frozenset[str]) -> Any:
-    """The value that `text` stands for where these types are allowed."""
+def value_of(text: str, allowed: frozenset[str]) -> Any:
+    """The value that `text` stands for where these types are allowed; `MISFIT` for none of them.
+
+    Raises:
+        Problem: it is not UTF-8.
+    """
     try:
         value = _json(text)
     except ValueError:
@@ -138,7 +150,7 @@ def _read(text: str, allowed: frozenset[str]) -> Any:
         value = int(value)  # 3.0 is an integer in JSON Schema
     if not isinstance(value, str) and _type_of(value) in allowed:
         return value
-    return text if "string" in allowed else _MISFIT
+    return text if "string" in allowed else MISFIT
 
 
 def _json(text: str) -> Any:

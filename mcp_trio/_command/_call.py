@@ -47,7 +47,7 @@ def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> i
         schema = await _schema_of(tool, client, target.timeout)
         arguments = arguments_from(words, schema, f"the tool {tool}")
         with progress_on(target.stderr, tool) as progress:
-            result = await client.call_tool(tool, arguments, timeout=target.timeout, progress=progress)
+            result = await client.call_tool(tool, arguments, **target.call_options(progress))
         screen = Screen(sys.stdout)
         if as_json:
             screen.write_json(result)

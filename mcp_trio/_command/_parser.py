@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core import ALL
 from mcp_core.types import LOGGING_LEVELS
@@ -26,6 +26,8 @@ from mcp_trio import __version__
 from ._problem import MISUSED, Problem
 from ._screen import Screen
 from ._talk import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, tracing
+from ._uri import is_uri
+from ._user import User
 
 if TYPE_CHECKING:
     Act = Callable[[], int]
@@ -49,6 +51,7 @@ _SUMMARIES: Final = {
     "read": "read a resource of a server",
     "prompt": "get a prompt of a server, filled in",
     "complete": "see how an argument of a prompt or template may go on",
+    "listen": "see when what a server offers changes",
 }
 
 
@@ -118,14 +121,14 @@ def _inspect(words: Sequence[str]) -> Act:
 def _call(words: Sequence[str]) -> Act:
     parser = _talking(
         "call",
-        takes_arguments=True,
+        takes=_ARGUMENTS,
         description="Starts a server, calls one of its tools and shows the result.\n\n"
         "A VALUE is read as the tool's schema says: numbers, true, false, null, lists and objects as JSON, text as it\n"
         "is. A JSON object goes to the tool as it is, unchecked, and its members replace those given by KEY=VALUE.",
         example="mcp-trio call greet name=World -- python greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
-    _add_log_level(parser)
+    _add_conversation(parser)
     found, target = _found(parser, words)
     from ._call import call
 
@@ -141,7 +144,7 @@ def _read(words: Sequence[str]) -> Act:
         URI="of the resource; `mcp-trio inspect` lists them, and templates of them",
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
-    _add_log_level(parser)
+    _add_conversation(parser)
     found, target = _found(parser, words)
     from ._read import read
 
@@ -151,14 +154,14 @@ def _read(words: Sequence[str]) -> Act:
 def _prompt(words: Sequence[str]) -> Act:
     parser = _talking(
         "prompt",
-        takes_arguments=True,
+        takes=_ARGUMENTS,
         description="Starts a server, lets it fill in one of its prompts and shows the messages.\n\n"
         "Every VALUE is text. A JSON object goes to the server as it is, unchecked, and its members replace those\n"
         "given by KEY=VALUE.",
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
         NAME="of the prompt; `mcp-trio inspect` lists them",
     )
-    _add_log_level(parser)
+    _add_conversation(parser)
     found, target = _found(parser, words)
     from ._prompt import prompt
 
@@ -168,7 +171,7 @@ def _prompt(words: Sequence[str]) -> Act:
 def _complete(words: Sequence[str]) -> Act:
     parser = _talking(
         "complete",
-        takes_arguments=True,
+        takes=_ARGUMENTS,
         description="Starts a server and asks it how an argument may go on, of which VALUE was typed; '' for nothing yet.\n"
         "The values come one a line. KEY=VALUE are arguments that are settled already.",
         example="mcp-trio complete pack city L -- python weather.py",
@@ -182,6 +185,33 @@ def _complete(words: Sequence[str]) -> Act:
     return partial(complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json)
 
 
+def _listen(words: Sequence[str]) -> Act:
+    parser = _talking(
+        "listen",
+        takes=_URIS,
+        description="Starts a server and prints a line whenever something that it offers changes, until Ctrl+C or the server\n"
+        "ends it: tools, prompts or resources for these lists, else the URI of a resource. Unless you say what you want\n"
+        "to hear of, it is all three lists. With --json each line is a document.",
+        example="mcp-trio listen tea://menu -- python tea.py",
+    )
+    parser.add_argument("--tools", action="store_true", help="hear of the list of tools")
+    parser.add_argument("--prompts", action="store_true", help="hear of the list of prompts")
+    parser.add_argument("--resources", action="store_true", help="hear of the list of resources")
+    _add_log_level(parser)
+    found, target = _found(parser, words)
+    from ._listen import listen
+
+    return partial(
+        listen,
+        target,
+        found.words,
+        tools=found.tools,
+        prompts=found.prompts,
+        resources=found.resources,
+        as_json=found.json,
+    )
+
+
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
     "demo": _demo,
     "run": _run,
@@ -190,6 +220,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
     "read": _read,
     "prompt": _prompt,
     "complete": _complete,
+    "listen": _listen,
 }
 
 
@@ -206,22 +237,40 @@ def _parser(
     )
 
 
+class _Words(NamedTuple):
+    """Words of which a command takes any number: how help names and explains them, and how one is known."""
+
+    usage: str
+    metavar: str
+    help: str
+    fits: Callable[[str], bool]
+
+
+_ARGUMENTS: Final = _Words(
+    "[KEY=VALUE ... | JSON]",
+    "KEY=VALUE",
+    "an argument, or all as a JSON object",
+    lambda word: "=" in word or word.startswith("{"),
+)
+_URIS: Final = _Words("[URI ...]", "URI", "a resource to hear of", is_uri)
+_NOTHING: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
+
+
 def _talking(
-    name: str, *, description: str, example: str, takes_arguments: bool = False, **positions: str
+    name: str, *, description: str, example: str, takes: _Words = _NOTHING, **positions: str
 ) -> argparse.ArgumentParser:
     """A parser for a command that talks to a server. `positions` are its own words, each with its help, in order."""
-    words = [name, *positions, *(["[KEY=VALUE ... | JSON]"] if takes_arguments else [])]
+    words = " ".join(filter(None, [name, *positions, takes.usage]))
     parser = _parser(
         name,
-        usage=f"mcp-trio {' '.join(words)} [options] -- COMMAND ARG...",
+        usage=f"mcp-trio {words} [options] -- COMMAND ARG...",
         description=description,
         epilog=f"example:\n  {example}\n\n{_STATUSES}",
     )
-    parser.set_defaults(takes_arguments=takes_arguments, positions=[each.lower() for each in positions])
+    parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
     for position, says in positions.items():
         parser.add_argument(position.lower(), metavar=position, help=says)
-    says = "an argument, or all as a JSON object" if takes_arguments else argparse.SUPPRESS
-    parser.add_argument("words", metavar="KEY=VALUE", nargs="*", default=[], help=says)
+    parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document, with the names of the protocol"
     )
@@ -254,6 +303,35 @@ def _add_log_level(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_conversation(parser: argparse.ArgumentParser) -> None:
+    """Options for what may happen while the server works: it logs, and it asks."""
+    _add_log_level(parser)
+    parser.add_argument(
+        "--answer",
+        metavar="KEY=VALUE|JSON",
+        action="append",
+        default=[],
+        help="fills in a field of the first form that the server shows, as if typed; or, as a JSON object, a whole form."
+        " Without it forms are shown at a terminal only (may be repeated: for other fields, or other forms)",
+    )
+    parser.add_argument(
+        "--root",
+        metavar="PATH",
+        dest="roots",
+        type=_place,
+        action="append",
+        default=[],
+        help="tells the server that it may work there (may be repeated)",
+    )
+
+
+def _place(text: str) -> Path:
+    try:
+        return Path(text).resolve(strict=True)
+    except OSError as exc:
+        raise argparse.ArgumentTypeError(f"{text}: {exc.strerror}") from None
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
@@ -270,15 +348,15 @@ def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argpa
     own, command = words[:cut], words[cut + 1 :]
     found, unknown = parser.parse_known_intermixed_args(own)
     given = [getattr(found, position) for position in found.positions]
-    for word in (*given, *found.words):
+    for word in (*given, *found.words, *getattr(found, "answer", ())):
         _require_utf_8(word)
-    ours = list(takewhile(_is_argument, found.words)) if found.takes_arguments else []
+    ours = list(takewhile(found.takes.fits, found.words))
     stray = [*found.words[len(ours) :], *unknown]
     if not command:
         raise _no_target(f"{parser.prog} {shlex.join([*given, *ours])}".rstrip(), stray)
     if "://" in command[0]:
         raise _url(command[0])
-    if unknown or (stray and not found.takes_arguments):
+    if unknown or (stray and found.takes is _NOTHING):
         parser.error(f"unrecognized arguments: {shlex.join(stray)} (the server's own go behind its command)")
     return found, _target(found, command)
 
@@ -290,10 +368,6 @@ def _require_utf_8(word: str) -> None:
         raise Problem(f"{word!r} is not UTF-8") from None
 
 
-def _is_argument(word: str) -> bool:
-    return "=" in word or word.startswith("{")
-
-
 def _target(found: argparse.Namespace, command: Sequence[str]) -> Target:
     stderr = Screen(sys.stderr)
     return Target(
@@ -303,6 +377,8 @@ def _target(found: argparse.Namespace, command: Sequence[str]) -> Target:
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=tracing(stderr) if found.trace else None,
+        user=User(command, found.answer, stderr) if "answer" in found else None,
+        roots=tuple(getattr(found, "roots", ())),
     )
 
 

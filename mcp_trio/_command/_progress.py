@@ -1,4 +1,4 @@
-"""Progress on a screen: a bar for people, which goes away when all is done; lines elsewhere."""
+"""Progress on a screen: a bar for people, which goes away when all is done, or while they type; lines elsewhere."""
 
 from __future__ import annotations
 
@@ -50,11 +50,14 @@ def _bar(screen: Screen, name: str) -> Iterator[Step]:
 
     def move(done: float, total: float | None, message: str | None) -> None:
         if not tasks:
-            shown.start()
             tasks.append(shown.add_task(name, total=None))
         shown.update(tasks[0], completed=done, total=total, description=clean(message or name))
+        if not screen.typing:
+            shown.start()
 
+    screen.bar = shown
     try:
         yield move
     finally:
+        screen.bar = None
         shown.stop()

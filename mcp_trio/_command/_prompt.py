@@ -39,7 +39,7 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
         schema = texts([argument.name for argument in takes], needs)
         arguments = arguments_from(words, schema, f"the prompt {name}")
         with progress_on(target.stderr, name) as progress:
-            result = await client.get_prompt(name, arguments, timeout=target.timeout, progress=progress)
+            result = await client.get_prompt(name, arguments, **target.call_options(progress))
         screen = Screen(sys.stdout)
         if as_json:
             screen.write_json(result)

@@ -9,11 +9,10 @@ Rules of this file:
 
 from __future__ import annotations
 
-import re
 import sys
 from base64 import b64decode
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, PeerError, RemoteProtocolError
 from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
@@ -23,7 +22,8 @@ from ._names import did_you_mean
 from ._problem import ANSWERED_ERROR, Problem
 from ._progress import progress_on
 from ._screen import Screen, as_document
-from ._talk import declared_by, talk
+from ._talk import cure_of, declared_by, talk
+from ._uri import check_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read"]
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_VARIABLE: Final = re.compile(r"\{.*?\}")
-
 
 def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int:
     """Read a resource and show it, or write it to `output`; returns the exit status.
@@ -46,7 +43,7 @@ def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int
     Raises:
         Problem: `uri` is none, the conversation went wrong, the server has no such resource, or `output` cannot be written.
     """
-    _check(uri)
+    check_uri(uri)
 
     async def body(client: Client) -> int:
         result = await _result(client, uri, target)
@@ -56,25 +53,16 @@ def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int
     return talk(target, body)
 
 
-def _check(uri: str) -> None:
-    if not _SCHEME.match(uri):
-        raise Problem(
-            f"{uri!r} is no URI: it begins with a scheme, as in tea://menu; `mcp-trio inspect` lists the resources"
-        )
-    if variable := _VARIABLE.search(uri):
-        raise Problem(f"{uri} is a template: put a value in the place of {variable[0]}")
-
-
 async def _result(client: Client, uri: str, target: Target) -> ReadResourceResult:
     if declared_by(client).resources is None:
         raise Problem(f"the server has no resources, so it has no {uri}")
     try:
         with progress_on(target.stderr, uri) as progress:
-            return await client.read_resource(uri, timeout=target.timeout, progress=progress)
+            return await client.read_resource(uri, **target.call_options(progress))
     except PeerError as exc:
         hint = did_you_mean(uri, await _others(client, uri, target.timeout))
         raise Problem(
-            f"the server answered with an error: {exc}{hint and '.'}{hint}", ANSWERED_ERROR
+            f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}", ANSWERED_ERROR
         ) from exc
 
 

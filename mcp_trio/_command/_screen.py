@@ -22,9 +22,12 @@ import msgspec
 from ._problem import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
 
     Part = str | tuple[str, str]
 
@@ -54,6 +57,9 @@ class Screen:
         # None if it was closed when Python started.
         self._file = file if isinstance(file, TextIOWrapper) else None
         self.terminal = self._file is not None and self._file.isatty()
+        self.gone = False  # whoever read what is written here
+        self.bar: Progress | None = None  # set by who moves it, and moves it not while somebody is `typing`
+        self._prompt: Text | None = None
         if self._file is not None:
             self._file.reconfigure(errors="replace")  # an old encoding is no reason to fail at an arrow
 
@@ -64,19 +70,39 @@ class Screen:
 
         return Console(file=self._file, highlight=False, markup=False, emoji=False)
 
+    @property
+    def typing(self) -> bool:
+        """Whether a person is about to type something."""
+        return self._prompt is not None
+
     def width(self, default: int) -> int:
         """The columns of the terminal; `default` for what has none."""
         return self.console.width if self.terminal else default
 
     def say(self, *parts: Part) -> None:
         """Write one line made of texts and of pairs of text and style."""
-        pairs = [(clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1]) for part in parts]
-        if self.terminal:
-            from rich.text import Text
+        if not self.terminal:
+            self._write("".join(clean(part if isinstance(part, str) else part[0]) for part in parts) + "\n")
+            return
+        if self._prompt is not None:
+            self._print("")
+        self._print(_styled(parts))
+        if self._prompt is not None:
+            self._print(self._prompt, end="")
 
-            self.console.print(Text.assemble(*pairs), soft_wrap=True)
-        else:
-            self._write("".join(text for text, _ in pairs) + "\n")
+    def prompt(self, *parts: Part) -> None:
+        """Write what a person will type behind; for terminals only. Until `typed` no bar moves, and the prompt comes again
+        after each other line, so that nobody types behind what a server said."""
+        if self.bar is not None:
+            self.bar.stop()
+        self._prompt = _styled(parts)
+        self._print(self._prompt, end="")
+
+    def typed(self, *, ended: bool) -> None:
+        """Nobody types any more; whether the line was `ended`."""
+        self._prompt = None
+        if not ended:
+            self._print("")
 
     def show(self, text: str) -> None:
         """Write someone else's text: as it is for programs to read, harmless for people."""
@@ -98,8 +124,7 @@ class Screen:
             self._file.buffer.write(data)
             self._file.buffer.flush()
         except OSError as exc:
-            # Python's last flush shall not fail once more.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            self._lose(self._file)
             # Whoever reads may have read enough, as `head` does: what runs is finished, unheard.
             if not isinstance(exc, BrokenPipeError):
                 raise Problem(f"{self._file.name.strip('<>')} cannot be written: {exc.strerror}") from exc
@@ -111,3 +136,24 @@ class Screen:
     def _write(self, text: str) -> None:
         if self._file is not None:
             self.write(text.encode(self._file.encoding, "replace"))
+
+    def _print(self, text: str | Text, *, end: str = "\n") -> None:
+        assert self._file is not None
+        try:
+            self.console.print(text, soft_wrap=True, end=end)
+        except OSError:  # it was hung up
+            self._lose(self._file)
+
+    def _lose(self, file: TextIO) -> None:
+        self.gone = True
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, file.fileno())  # Python's last flush shall not fail once more
+        os.close(null)
+
+
+def _styled(parts: Iterable[Part]) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(
+        *((clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1]) for part in parts)
+    )

@@ -5,6 +5,7 @@ Rules of this file:
 1. Ctrl+C and SIGTERM cancel what runs, so the server is told and ended in order. A second one ends us at once.
 2. Nobody waits for ever: opening and each answer have a deadline.
 3. What the server writes on stderr is passed on as it comes, so error texts do not repeat it.
+4. Who is asked something has all the time in the world: the server waits, and so do we. Ctrl+C is always there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
 import trio
@@ -32,23 +33,44 @@ from mcp_core import (
 from mcp_trio._connect import connect_stdio
 from mcp_trio._stdio import stop_on_signals
 
-from ._problem import ANSWERED_ERROR, NO_CONVERSATION, Problem
+from ._problem import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, Problem
 from ._screen import Screen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp_core import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
-    from mcp_trio import Client
+    from mcp_trio import Client, ClientOptions
     from mcp_trio._trace import Trace
 
-__all__ = ["ARROWS", "DEFAULT_LOG_LEVEL", "DEFAULT_TIMEOUT", "Target", "declared_by", "talk", "tracing"]
+    from ._progress import Step
+    from ._user import User
+
+__all__ = [
+    "ARROWS",
+    "DEFAULT_LOG_LEVEL",
+    "DEFAULT_TIMEOUT",
+    "Target",
+    "cure_of",
+    "declared_by",
+    "talk",
+    "tracing",
+]
 
 DEFAULT_TIMEOUT: Final = 60.0
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _DOUBT: Final = "Is that an MCP server that speaks over stdin and stdout? --trace shows what crosses"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
+# What a server may say that it lacks of us (a member of its error's `data`), and what to do about that.
+_LACKING: Final = "requiredCapabilities"
+_CURES: Final = {
+    (_LACKING, "elicitation", "url"): "it has a page to send you to: run this at a terminal",
+    (_LACKING, "elicitation"): "it has a form to fill in: run this at a terminal, or with --answer KEY=VALUE",
+    (_LACKING, "roots"): "--root PATH tells it where to work",
+    (_LACKING, "sampling"): "it asks for a language model, and this command has none",
+}
 _COLOURS: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
 _ALARM: Final = "bold red"  # all that is worse
 
@@ -58,7 +80,8 @@ class Target:
     """A server and how to talk to it.
 
     `timeout` is in seconds. `log_level` is the least severe of the server's log messages that are shown; None shows none.
-    `trace` is told each message. `stderr` is there for all who write on it, so that they know of each other's lines.
+    `trace` is told each message. `stderr` is there for all who write on it, so that they know of each other's lines. `user` is who
+    answers the server's questions; without one none may be asked. `roots` are the places that it is told to work in.
     """
 
     command: tuple[str, ...]
@@ -68,6 +91,30 @@ class Target:
     log_level: LoggingLevel | None = None
     stderr: Screen = field(default_factory=lambda: Screen(sys.stderr))
     trace: Trace | None = None
+    user: User | None = None
+    roots: tuple[Path, ...] = ()
+
+    def call_options(self, progress: Step) -> CallOptions:
+        """What a call that may take its time, and ask, is to be told."""
+        options: CallOptions = {"timeout": self.timeout, "progress": progress}
+        if self.user is not None and self.user.present:
+            options["max_timeout"] = None  # rule 4
+        return options
+
+    @property
+    def options(self) -> ClientOptions:
+        """What a client is to be told about the conversation."""
+        options: ClientOptions = {
+            "versions": self.versions,
+            "trace": self.trace,
+            "on_log": _logging_to(self.stderr) if self.log_level is not None else None,
+            "log_level": self.log_level,
+        }
+        if self.user is not None:
+            options |= self.user.options
+        if self.roots:
+            options["on_roots"] = self.roots
+        return options
 
 
 def tracing(screen: Screen) -> Trace:
@@ -102,6 +149,21 @@ def declared_by(client: Client) -> ServerCapabilities:
     return cast("ServerCapabilities", client.peer.capabilities)
 
 
+def cure_of(error: PeerError) -> str:
+    """What to do about an error of the server's, to be added to it; empty if nobody knows."""
+    for path, cure in _CURES.items():
+        found: Any = error.data
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        if found is not None:
+            return f"; {cure}"
+    pages = error.data.get("elicitations") if isinstance(error.data, dict) else None
+    urls = (
+        [str(page.get("url")) for page in pages if isinstance(page, dict)] if isinstance(pages, list) else []
+    )
+    return f"; open {' and '.join(urls)} in a browser if you trust it, and try again" if urls else ""
+
+
 def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
     """Connect, let `body` talk, and end the server; returns what `body` gave, or 130 after Ctrl+C and 143 after SIGTERM.
 
@@ -116,14 +178,7 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     with ExitStack() as signals, _explained(target):
         with trio.move_on_after(target.timeout) as opening:
             stops = [signals.enter_context(stop_on_signals(opening.cancel))]
-            async with connect_stdio(
-                target.command,
-                cwd=target.cwd,
-                versions=target.versions,
-                trace=target.trace,
-                on_log=_logging_to(target.stderr) if target.log_level is not None else None,
-                log_level=target.log_level,
-            ) as client:
+            async with connect_stdio(target.command, cwd=target.cwd, **target.options) as client:
                 opening.deadline = math.inf
                 _check_log_level(client, target)
                 # A scope of its own, so that the conversation outlives it and can tell the server what was cancelled.
@@ -137,7 +192,7 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
                 " longer",
                 NO_CONVERSATION,
             )
-    return stopped or status
+    return stopped or (MISUSED if target.user is not None and target.user.misused else status)
 
 
 @contextmanager
@@ -155,7 +210,7 @@ def _explained(target: Target) -> Iterator[None]:
     except ConnectionLost as exc:
         raise Problem(f"{exc} before it had answered; its stderr, if any, is above", NO_CONVERSATION) from exc
     except PeerError as exc:
-        raise Problem(f"the server answered with an error: {exc}", ANSWERED_ERROR) from exc
+        raise Problem(f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR) from exc
     except LocalProtocolError as exc:
         raise Problem(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:

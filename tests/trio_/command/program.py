@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,23 +48,63 @@ def output_of(*words: str, status: int = 0) -> str:
 
 def on_a_terminal(*words: str, **env: str) -> str:
     """All that is shown, with ESC written as ^."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", **env},
-    ):
+    with Terminal(*words, **env) as terminal:
+        return terminal.rest()
+
+
+class Terminal:
+    """The command at a terminal, and someone who reads and types there. `status` is there after the `rest`."""
+
+    status: int
+
+    def __init__(self, *words: str, **env: str) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", **env},
+        )
         os.close(theirs)
-        shown = b""
-        try:
-            while chunk := os.read(ours, 65_536):
-                shown += chunk
-        except OSError:  # the last one has closed it, as Linux says it
+        self._shown = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._ours)
+        with self.process:  # hung up, it comes to its end
             pass
-    os.close(ours)
-    return shown.decode().replace("\x1b", "^").replace("\r\n", "\n")
+
+    def type(self, text: str, *, behind: str) -> str:
+        """Wait until `behind` is shown, and type `text`; gives what was shown in between."""
+        while behind not in self._text:
+            assert self._read(), f"{behind!r} is not in: {self._text}"
+        seen, self._shown = self._text, b""
+        os.write(self._ours, text.encode())
+        return seen
+
+    def rest(self) -> str:
+        """All that is shown until the end."""
+        while self._read():
+            pass
+        self.status = self.process.wait()
+        return self._text
+
+    @property
+    def _text(self) -> str:
+        return self._shown.decode(errors="replace").replace("\x1b", "^").replace("\r\n", "\n")
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], 30)
+        assert ready, f"nothing more in 30 s after: {self._text}"
+        try:
+            chunk = os.read(self._ours, 65_536)
+        except OSError:  # the last one has closed it, as Linux says it
+            chunk = b""
+        self._shown += chunk
+        return bool(chunk)
 
 
 class ServerFile:

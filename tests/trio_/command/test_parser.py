@@ -14,7 +14,8 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("demo",), ("run",), ("inspect",), ("call",), ("read",), ("prompt",), ("complete",)]
+    "words",
+    [(), ("demo",), ("run",), ("inspect",), ("call",), ("read",), ("prompt",), ("complete",), ("listen",)],
 )
 def test_help_shows_the_exit_statuses(words: tuple[str, ...]) -> None:
     text = output_of(*words, "--help")
@@ -65,6 +66,19 @@ MISUSED = [
     (("complete", "recommend", *SILENT), "required: ARGUMENT, VALUE\n"),
     (("complete", "recommend", "mood", ""), "mcp-trio complete recommend mood '' -- python server.py"),
     (("complete", "tea://{", "tea", "a", *SILENT), "the '{' at 6 is never closed"),
+    (("listen",), "as in: mcp-trio listen -- python server.py"),
+    (("listen", "tea://menu", "python", "a.py"), "behind `--`: mcp-trio listen tea://menu -- python a.py"),
+    (("listen", "http://a/b"), "as in: mcp-trio listen http://a/b -- python server.py"),
+    (("listen", "menu", *SILENT), "'menu' is no URI: it begins with a scheme"),
+    (("listen", "tea://menu/{tea}", *SILENT), "is a template: put a value in the place of {tea}"),
+    (("listen", "--sampling", *SILENT), "unrecognized arguments: --sampling"),
+    (("listen", "--answer", "a=b", *SILENT), "unrecognized arguments: a=b --answer"),
+    (("call", "greet", "--answer", "yes", *SILENT), "'yes' is no answer: write --answer KEY=VALUE"),
+    (("call", "greet", "--answer", "a=\udcff", *SILENT), "'a=\\udcff' is not UTF-8"),
+    (
+        ("read", "a://b", "--root", "/no/where", *SILENT),
+        "argument --root: /no/where: No such file or directory",
+    ),
     (("reed", "tea://menu", *SILENT), "choose from 'demo', 'run', 'inspect', 'call', 'read', 'prompt'"),
 ]
 
