@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mcp_core import NEED_DATA, Config, Connection, Role
+from mcp_core import NEED_DATA, Config, Connection, Limits, Role
 from mcp_core.types import CallToolResult, Implementation, ServerCapabilities, TextContent, ToolsCapability
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ HANDSHAKE = (
 
 def connection(opening: bytes) -> Connection:
     """A server's connection that has taken in `opening`."""
-    config = Config(Implementation("benchmark", "1.0.0"), ServerCapabilities(tools=ToolsCapability()))
+    limits = Limits(tool_calls=None)  # time stands still here, so that a limit on it would be reached
+    capabilities = ServerCapabilities(tools=ToolsCapability())
+    config = Config(Implementation("benchmark", "1.0.0"), capabilities, limits=limits)
     conn = Connection(Role.SERVER, config)
     if opening:  # empty would be the end of the input
         conn.receive_data(opening, 0.0)

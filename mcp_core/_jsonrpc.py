@@ -97,6 +97,9 @@ def reader(type: type[T]) -> Callable[[Raw | bytes], T]:
     return read
 
 
+# From here on a view is cheaper than a copy.
+_LARGE: Final = 4096
+
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
 _members_of = reader(dict[str, Raw])
 _items_of = reader(list[Raw])
@@ -136,7 +139,7 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
         if (
             payload is not UNSET
             and type(id) is int
-            and len(data) - len(method) - len(bytes(payload)) < _SHORTEST_WITH_A_DUPLICATE
+            and len(data) - len(method) - memoryview(payload).nbytes < _SHORTEST_WITH_A_DUPLICATE
         ):
             return envelope  # there is no room for anything else
         quotes = _QUOTES[type(id)] + 4
@@ -192,9 +195,13 @@ def encode_result(id: RequestId, result: bytes, members: bytes = b"") -> bytes:
     `result` is an encoded JSON object; `members` (`b'"key":value,'`, each with its comma) are put in front of its own. This is
     how a revision stamps a result without the object that a handler returned being touched.
     """
+    if not members:
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(id), result)
     if result == b"{}":
         return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode(id), members[:-1])
-    return b'{"jsonrpc":"2.0","id":%b,"result":{%b%b}' % (encode(id), members, result[1:])
+    # Joined and sliced by a view, since the result may be large: each copy of it costs as much as encoding it.
+    rest = result[1:] if len(result) < _LARGE else memoryview(result)[1:]
+    return b"".join((b'{"jsonrpc":"2.0","id":', encode(id), b',"result":{', members, rest, b"}"))
 
 
 def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -> bytes:

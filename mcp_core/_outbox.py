@@ -11,7 +11,7 @@ It sets no limit. Who fills the queue looks at `queued` and waits, or is told to
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -48,6 +48,7 @@ class Outgoing(Struct, gc=False):
         return self.id if self.kind is Kind.ANSWER else self.related
 
 
+_NEWLINE: Final = 0x0A
 _ANSWER = Kind.ANSWER  # looking up a member of an enum costs more than the check
 
 
@@ -64,7 +65,8 @@ class Outbox:
         self.sent = 0
 
     def put(self, message: Outgoing) -> None:
-        if b"\n" in message.data:  # only in JSON that someone else encoded
+        # As a number: for bytes Python first tries, and fails, to take them for one.
+        if _NEWLINE in message.data:  # only in JSON that someone else encoded
             message.data = one_line(message.data)
         size = len(message.data)
         self.queued += size

@@ -14,7 +14,12 @@ from mcp_core.types import TextContent
 from mcp_trio import connect_stdio
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-SERVERS = ["server.py", "peers/sdk_lowlevel.py"]
+SERVERS = ["server.py", "peers/sdk_lowlevel.py", "peers/sdk_mcpserver.py"]
+MEASURES = ["pipelined", "p50", "p99", "ten_kb", "one_mb", "progress"]
+if sys.platform == "linux":
+    MEASURES += ["pipelined_cpu", "sequential_cpu", "ten_kb_cpu", "one_mb_cpu", "progress_cpu"]
+ASKED = ["sequential", "sequential_cpu", "concurrent", "concurrent_cpu"]
+MEASURED = ["ours", "ours_async", "sdk", "sdk_mcpserver", "bare", "ratio"]
 
 
 @pytest.mark.parametrize(
@@ -33,13 +38,21 @@ SERVERS = ["server.py", "peers/sdk_lowlevel.py"]
             },
         ),
         ("bench_startup.py", ["--rounds", "1"], {"ours_ms", "sdk_ms", "bare_python_ms", "ratio"}),
+        (
+            "bench_stdio.py",
+            ["--rounds", "1", "--seconds", "0.01", "--events", "20", "--apart"],
+            {
+                *(f"{e}_{m}_{who}" for e in ("legacy", "modern") for m in MEASURES for who in MEASURED),
+                *(f"client_{m}_{who}" for m in ASKED for who in ("ours", "sdk", "ratio")),
+            },
+        ),
     ],
 )
 def test_the_last_line_is_one_json_object_with_the_figures(
     script: str, options: list[str], promised: set[str]
 ) -> None:
     argv = [sys.executable, str(BENCHMARKS / script), *options]
-    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=20).stdout
+    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
     figures = json.loads(output.splitlines()[-1])
     assert promised <= figures.keys()
     assert all(value > 0 for value in figures.values())

@@ -1,0 +1,45 @@
+"""The client that `bench_stdio.py` starts: `python benchmarks/client.py SECONDS COMMAND...`.
+
+It starts the command as its server and calls `echo` one at a time, then 32 at a time, each for so many seconds. For both it
+prints the calls a second and the microseconds of processor time that each took. `peers/sdk_client.py` is the same client
+written with the official SDK; a change here is a change there.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter, process_time
+
+import trio
+
+import mcp_trio
+
+CONCURRENT = 32
+ARGUMENTS = {"text": "x" * 100}
+
+
+async def calls(client: mcp_trio.Client, until: float, made: list[int]) -> None:
+    while perf_counter() < until:
+        result = await client.call_tool("echo", ARGUMENTS)
+        assert not result.is_error
+        made[0] += 1
+
+
+async def rate(client: mcp_trio.Client, tasks: int, seconds: float) -> tuple[float, float]:
+    """Calls a second, and microseconds of processor time for each."""
+    made = [0]
+    start, cpu = perf_counter(), process_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(tasks):
+            nursery.start_soon(calls, client, start + seconds, made)
+    return made[0] / (perf_counter() - start), 1e6 * (process_time() - cpu) / made[0]
+
+
+async def main(seconds: float, command: list[str]) -> None:
+    async with mcp_trio.connect_stdio(command, versions=["2025-11-25"]) as client:
+        await rate(client, CONCURRENT, seconds / 10)  # not counted
+        print(*await rate(client, 1, seconds), *await rate(client, CONCURRENT, seconds))
+
+
+if __name__ == "__main__":
+    trio.run(main, float(sys.argv[1]), sys.argv[2:])

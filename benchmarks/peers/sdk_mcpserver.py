@@ -1,0 +1,57 @@
+"""`benchmarks/server.py`, written with the official Python SDK (`mcp` 2.3) in its easier way: decorators and derived schemas.
+
+    python benchmarks/peers/sdk_mcpserver.py stdio [--tools N]
+
+Of the two ways it is the one that corresponds to ours, and the slower one. Structured output is left to the tool where we
+have it too: `add` gives data, the others give text.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("benchmark", version="1.0.0", log_level="ERROR")
+
+
+@server.tool(structured_output=False)
+def echo(text: str) -> str:
+    """Give the text back."""
+    return text
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool(structured_output=False)
+async def progress(n: int, context: Context) -> str:
+    """Tell of `n` steps, one after the other."""
+    for step in range(1, n + 1):
+        await context.report_progress(step, n)
+    return "done"
+
+
+def filler(query: str, limit: int = 10, exact: bool = False) -> str:
+    """Look something up. There are many of these, so that a list is long."""
+    return f"{query} {limit} {exact}"
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["stdio"]:
+            more = 0
+        case ["stdio", "--tools", count]:
+            more = int(count)
+        case _:
+            sys.exit("usage: sdk_mcpserver.py stdio [--tools N]")
+    for number in range(more):
+        server.add_tool(filler, name=f"filler_{number}", structured_output=False)
+    server.run("stdio")
+
+
+if __name__ == "__main__":
+    main()
