@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
+from mcp_core import ConnectionClosed, LocalProtocolError, MessageRejected, RequestCancelled
 from mcp_core.registry import Runtime, Service
 
 from ._jobs import start_job
@@ -72,12 +72,15 @@ class _TrioRuntime(Runtime):
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
     async def ask(self, asked: Round[T]) -> T:
-        # Who is cancelled is to hear of that, and not that there is nobody to ask any more.
-        await trio.lowlevel.checkpoint_if_cancelled()
         awake = trio.Event()
         limit = math.inf if asked.seconds is None else asked.seconds
-        with asked.under_way(awake.set), trio.move_on_after(limit):
-            await awake.wait()
+        try:
+            with asked.under_way(awake.set), trio.move_on_after(limit):
+                await awake.wait()
+        except LocalProtocolError:
+            await trio.lowlevel.checkpoint_if_cancelled()  # as below
+            raise
+        # Who was cancelled is to hear of that, and not that there is nobody to answer any more.
         await trio.lowlevel.checkpoint_if_cancelled()
         return asked.result()
 

@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from msgspec import Struct, field
 
 from mcp_core._calls import Pending
-from mcp_core._errors import Fault, LocalProtocolError, McpError, PeerError, RemoteProtocolError
+from mcp_core._errors import (
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    McpError,
+    PeerError,
+    RemoteProtocolError,
+    ToolError,
+)
 from mcp_core._jsonrpc import Unreadable, reader
 from mcp_core._mrtr import Inquiry, as_request, pause_before
 from mcp_core._seal import BadState
@@ -32,6 +40,7 @@ from mcp_core._trace_context import trace_context
 from mcp_core.types import (
     ElicitParams,
     ElicitRequest,
+    ElicitResult,
     ErrorData,
     InputRequiredResult,
     URLElicitationRequiredData,
@@ -52,7 +61,6 @@ __all__ = ["Asking", "Round", "meta_of"]
 T = TypeVar("T")
 
 _ENDING: Final = (State.CLOSING, State.CLOSED)
-_PAGE: Final = "page"  # the key of the question that stands for `UrlElicitationRequired`
 
 
 class Round(abc.ABC, Generic[T]):
@@ -130,12 +138,14 @@ class Round(abc.ABC, Generic[T]):
             self._answers[key] = answer
         else:
             self._error = error
+            if isinstance(error, ConnectionLost):
+                self._asking.gone = error
         if self._error is not None or len(self._answers) == self._asked:
             self._wake()
 
     def lose(self, error: BaseException) -> None:
         """No answer will come any more."""
-        self._error = error
+        self._error = self._asking.gone = error
         self._wake()
 
     def result(self) -> T:
@@ -222,11 +232,13 @@ class _ByHand(Round[None]):
 
 
 class Asking(Struct, eq=False):
-    """Everything that is asked on behalf of one request. `rounds` are those under way."""
+    """Everything that is asked on behalf of one request. `rounds` are those under way; `gone` is what was raised into the
+    handler because nobody is there any more to answer, None as long as somebody is."""
 
     service: Service
     request: RequestReceived
     rounds: list[Round[Any]] = []
+    gone: BaseException | None = None
     _inquiry: Inquiry | None = None
 
     def __repr__(self) -> str:
@@ -299,15 +311,22 @@ class Asking(Struct, eq=False):
         return self.inquiry.required(self.service.runtime.wall_time(), returned)
 
     def page_required(self, wanted: UrlElicitationRequired) -> InputRequiredResult | ErrorData:
-        """What a client gets that has to visit a page first.
+        """What a client gets whose user has to visit a page first. Where that is a question it is put once.
 
         Raises:
+            ToolError: the user was asked, and has refused, or is not done there yet.
             McpError: it cannot show pages.
             LocalProtocolError: the URL is none.
         """
         peer, question = self.request.peer, ElicitRequest(wanted.page)
         if not peer.dialect.stateful:
-            return InputRequiredResult(input_requests={_PAGE: question})
+            key = f"visit {wanted.page.url}"
+            answer = self.inquiry.response(key, ElicitResult)
+            if answer is None:
+                return InputRequiredResult(input_requests={key: question})
+            if answer.action == "accept":
+                raise ToolError(f"{wanted.message} Call again once that is done at {wanted.page.url}")
+            raise ToolError(f"{wanted.message} The user refused to visit {wanted.page.url}")
         _, page = as_request(question, peer, self.service.runtime.entropy)
         assert isinstance(page, ElicitParams)
         assert page.elicitation_id is not None

@@ -33,8 +33,8 @@ class UrlElicitationRequired(McpError):
     """Raised by a handler: nothing can be done before the user has visited this page, so make the request again then.
 
     In 2025-11-25 it is the error -32042; `Server.elicitation_complete(elicitation_id)` tells the client when it is time. In
-    2026-07-28 it is a question, and the handler is run again with the answer. A client that cannot show pages is told that
-    it lacks the capability (client/elicitation).
+    2026-07-28 it is a question, put once, and then the handler is run again: if it still raises this, the call has failed with
+    these words. A client that cannot show pages is told that it lacks the capability (client/elicitation).
 
     Args:
         message: why, for the user.

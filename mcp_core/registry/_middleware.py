@@ -7,6 +7,8 @@ Rules of this file:
 2. The first one declared is the outermost. Arguments are read and handlers looked up inside of all of them, so that whoever
    is turned away learns nothing about what there is.
 3. Without any, nothing here is run, and a plain `def` needs no task.
+4. Who asks the client is run again with the answer, and a middleware sees each run. Where the question is the answer to the
+   request, a run ends by `NeedInput`, which is no `Exception`: the question is put, whatever a middleware makes of that.
 
 It has no `async def` of its own: it puts together what middleware and runtime give it to await.
 """

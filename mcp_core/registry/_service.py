@@ -257,6 +257,10 @@ class Service:
         if asking.unanswered:
             return self.settled(asking, plan, None)
         wanted = single(exc)
+        if wanted is asking.gone:
+            # No fault of the handler's, and nothing for the log.
+            code = asking.request.peer.dialect.codes[Fault.INTERNAL]
+            return ErrorData(code, "the client hung up while it was asked")
         if not isinstance(wanted, UrlElicitationRequired):
             return self.failure(asking.request, plan, exc)
         try:

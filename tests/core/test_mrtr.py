@@ -170,6 +170,8 @@ def test_nothing_else_may_ask(row: Method) -> None:
         run.ask(NAME)
     with pytest.raises(LocalProtocolError, match="only a tool, a prompt or a resource can"):
         run.look_up(NAME)
+    with pytest.raises(LocalProtocolError, match="only a tool, a prompt or a resource can"):
+        run.nested(t.InputRequiredResult(request_state="s"), bytes)
     for returned in (None, t.InputRequiredResult(request_state="s")):
         with pytest.raises(LocalProtocolError, match="cannot ask for input"):
             run.required(NOW, returned)

@@ -61,7 +61,7 @@ LAYERS: Final = (
     ("types",),
     ("_methods",),
     ("_dialects",),
-    ("_state", "_capabilities", "_subscriptions", "_mrtr", "_tasks"),
+    ("_state", "_capabilities", "_subscriptions", "_questions", "_mrtr", "_tasks"),
     ("_connection",),
     ("http", "auth", "registry"),
 )

@@ -719,13 +719,14 @@ async def test_the_same_page_is_a_question() -> None:
     async with playing(server, E) as peer:
         asked = await peer.result_of("tools/call", {"name": "report"})
         params = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
-        assert asked["inputRequests"] == {"page": {"method": "elicitation/create", "params": params}}
-        again = {"requestState": asked["requestState"], "inputResponses": {"page": {"action": "accept"}}}
-        asked = await peer.result_of("tools/call", {"name": "report", **again})
-        assert asked["resultType"] == "input_required"  # it was agreed to, and is not done
+        ((key, question),) = asked["inputRequests"].items()
+        assert question == {"method": "elicitation/create", "params": params}
+        again = {"requestState": asked["requestState"], "inputResponses": {key: {"action": "accept"}}}
+        early = await peer.result_of("tools/call", {"name": "report", **again})
+        assert early["isError"] is True  # it was agreed to, and is not done
+        assert early["content"][0]["text"].startswith("Please log in. Call again once that is done at https:")
         visited["v1"] = True
         server.elicitation_complete("v1")
-        again["requestState"] = asked["requestState"]
         result = await peer.result_of("tools/call", {"name": "report", **again})
         assert result["content"][0]["text"] == "all is well"
 

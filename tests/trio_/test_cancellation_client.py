@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -261,18 +261,10 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-# `Round.result` raises `ConnectionLost` into a handler whose client hung up while it was asked, and `Service.failure` takes that
-# for a fault of the handler and logs it, with a traceback.
-LOGGED: Final = pytest.mark.xfail(reason="a client that hangs up while it is asked is logged as a fault")
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "scenario",
-    [
-        pytest.param(scenario, id=name, marks=[LOGGED] if name == "a question, stateful, with all" else [])
-        for name, scenario in SCENARIOS.items()
-    ],
+    [pytest.param(scenario, id=name) for name, scenario in SCENARIOS.items()],
 )
 def test_cancelled_at_every_step(scenario: Scenario, seed: int) -> None:
     play_at_every_step(scenario, seed)

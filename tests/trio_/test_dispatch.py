@@ -240,7 +240,8 @@ async def test_a_group_with_a_cancellation_from_outside_lets_that_travel_on() ->
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     assert scope.cancelled_caught
-    assert await wire.hear_all() == []
+    # Whether there was the time to say what became of it is chance: who cancels does not wait for that.
+    assert [answer["id"] for answer in await wire.hear_all()] in ([], [1])
 
 
 # --- cancellation -------------------------------------------------------------------------------------------------------

@@ -266,7 +266,9 @@ def test_the_conversation_ends_first() -> None:
     talk.calls("book")
     talk.conn.receive_data(b"", 0.0)
     talk.go_on()
-    assert [type(exc).__name__ for exc in talk.runtime.reports] == ["ConnectionLost"]
+    (answer,) = talk.said()  # to a client that has only said its last word
+    assert answer["error"] == {"code": -32603, "message": "the client hung up while it was asked"}
+    assert talk.runtime.reports == []
     assert talk.service.idle
 
 
@@ -382,14 +384,24 @@ def test_a_page_is_an_error() -> None:
     assert talk.runtime.reports == []
 
 
-@pytest.mark.requirement("ELIC-17")
-def test_a_page_is_a_question() -> None:
+@pytest.mark.requirement("ELIC-17", "ELIC-23")
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        # That it was agreed to is not that it was visited.
+        ("accept", "Please log in. Call again once that is done at https://example.com/login"),
+        ("decline", "Please log in. The user refused to visit https://example.com/login"),
+    ],
+)
+def test_a_page_is_a_question(action: str, text: str) -> None:
     talk = stage(E)
     (answer,) = talk.calls("visit")
     page = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
-    assert answer["result"]["inputRequests"] == {"page": {"method": "elicitation/create", "params": page}}
-    again = talk.again("visit", answer["result"], {"page": {"action": "accept"}})
-    assert "inputRequests" in again["result"]  # that it was agreed to is not that it was visited
+    ((key, question),) = answer["result"]["inputRequests"].items()
+    assert (key, question) == (f"visit {page['url']}", {"method": "elicitation/create", "params": page})
+    again = talk.again("visit", answer["result"], {key: {"action": action}})
+    assert (text_of(again), again["result"]["isError"]) == (text, True)
+    assert talk.runtime.reports == []
 
 
 @pytest.mark.parametrize(("version", "code"), [(A, -32601), (C, -32601), (D, -32601), (E, -32021)])
