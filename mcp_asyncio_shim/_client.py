@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypeVar, Unpack
 
@@ -73,6 +73,9 @@ class Client(Caller):
             self._drop(call)
             self._link.pump()
         return call.result()
+
+    async def _awaited(self, work: Awaitable[T]) -> T:
+        return await work
 
     def _run(self, answering: Answering) -> None:
         start_job(answering, self._jobs, self._link)

@@ -5,7 +5,7 @@ Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authori
 
 from __future__ import annotations
 
-from ._answering import Answering, answer_form
+from ._answering import Answering, AskedOptions, answer_form
 from ._caller import Caller
 from ._caller_options import CallerOptions, client_config
 from ._calls import CallOptions, Pending, Steps, Turn, Waiter, deliver
@@ -63,6 +63,7 @@ __all__ = [
     "NEED_DATA",
     "PAUSED",
     "Answering",
+    "AskedOptions",
     "AuthRequired",
     "Bucket",
     "CallOptions",

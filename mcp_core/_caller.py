@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from ._calls import CallOptions, Params, Steps
     from ._config import Config
     from ._events import Event, Peer, ProgressReceived
-    from ._listening import Listening
     from .types import RequestId
 
 __all__ = ["Caller"]
@@ -130,6 +129,10 @@ class Caller(abc.ABC):
     @abc.abstractmethod
     def _call(self, steps: Steps[T], options: CallOptions) -> Coroutine[Any, Any, T]:
         """Make the call: begin a `Waiter` for it, wait, and give its result. It is a checkpoint also if nothing is asked."""
+
+    @abc.abstractmethod
+    def _awaited(self, work: Awaitable[T]) -> Coroutine[Any, Any, T]:
+        """A coroutine of what can be awaited."""
 
     @abc.abstractmethod
     def _run(self, answering: Answering) -> None:
@@ -297,11 +300,13 @@ class Caller(abc.ABC):
             raise TypeError("give several URIs as a list, one too")
         some = () if isinstance(resources, bool) else resources
         wanted = changes(tools=tools, prompts=prompts, resources=resources is True, uris=(*some, *uris))
-        return Listen(lambda: self._listen(wanted), {"timeout": timeout})
+        if self._ears is None:
+            self._ears = Ears(self._conn, self._standing, self._call, self._awaited, self._pump)
+        return Listen(self._ears, wanted, {"timeout": timeout})
 
     def roots_changed(self) -> None:
-        """Tell the server that the roots are others now (client/roots). Where it asks for them in each call (2026-07-28) there is
-        nothing to tell. It is told once we have nothing more urgent to do, and this does not wait for it.
+        """Tell the server that the roots are others now (client/roots). This waits for nothing. In 2026-07-28 there is nothing
+        to tell: a server asks for the roots whenever it wants to know them.
 
         Raises:
             LocalProtocolError: there is no `on_roots`.
@@ -452,12 +457,6 @@ class Caller(abc.ABC):
         """Calls that have no request under way wait for nothing any more, too."""
         for waiter in list(self._waiting):
             waiter.end(None, loss(event))
-
-    def _listen(self, wanted: tuple[Change, ...]) -> tuple[Ears, Listening]:
-        self._standing.require_alive()
-        if self._ears is None:
-            self._ears = Ears(self._conn, self._call, self._pump)
-        return self._ears, self._ears.open(wanted)
 
 
 _ACTS: Final[Mapping[type, Callable[[Caller, Any], None]]] = {

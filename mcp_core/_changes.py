@@ -16,19 +16,20 @@ It refuses to know how anyone waits, and what is done about a change.
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ._calls import Turn
 from ._errors import LocalProtocolError
 from ._listening import Listenings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from ._calls import CallOptions, Steps, Waiter
     from ._connection import Connection
     from ._events import Event
     from ._listening import Listening
+    from ._standing import Standing
     from ._subscriptions import Change
 
 __all__ = ["Changes", "Ears", "Listen"]
@@ -37,29 +38,39 @@ _NO_LIMIT: Final[CallOptions] = {"timeout": None}
 
 
 class Ears:
-    """All listenings of a client over `conn`.
+    """All listenings of a client over `conn`, whose conversation is `standing`.
 
-    `call` makes a call (`Caller._call`), `pump` is what has to follow a call into the connection.
+    `call` makes a call (`Caller._call`), `awaited` makes a coroutine of something to await, and `pump` is what has to follow a
+    call into the connection.
     """
 
-    __slots__ = ("_conn", "_listenings", "_pump", "call")
+    __slots__ = ("_conn", "_listenings", "_pump", "_standing", "awaited", "call")
 
     def __init__(
         self,
         conn: Connection,
+        standing: Standing,
         call: Callable[[Steps[None], CallOptions], Coroutine[Any, Any, None]],
+        awaited: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]],
         pump: Callable[[], object],
     ) -> None:
         self._conn = conn
+        self._standing = standing
         self._pump = pump
         self._listenings = Listenings()
         self.call = call
+        self.awaited = awaited
 
     def __repr__(self) -> str:
         return f"<Ears on {self._conn!r}: {self._listenings!r}>"
 
     def open(self, wanted: tuple[Change, ...]) -> Listening:
-        """Begin to listen. To be closed in any case."""
+        """Begin to listen. To be closed in any case.
+
+        Raises:
+            ConnectionLost: the conversation is over.
+        """
+        self._standing.require_alive()
         assert self._conn.peer is not None
         listening = self._listenings.open(self._conn.peer, wanted)
         self._ask()
@@ -93,30 +104,28 @@ class Ears:
 class Listen:
     """`async with` it, once: it listens as long as the block lasts, which is given the `Changes`."""
 
-    __slots__ = ("_begin", "_ears", "_listening", "_options")
+    __slots__ = ("_ears", "_listening", "_options", "_wanted")
 
-    def __init__(self, begin: Callable[[], tuple[Ears, Listening]], options: CallOptions) -> None:
-        self._begin = begin
+    def __init__(self, ears: Ears, wanted: tuple[Change, ...], options: CallOptions) -> None:
+        self._ears = ears
+        self._wanted = wanted
         self._options = options
-        self._ears: Ears
         self._listening: Listening | None = None
 
     def __repr__(self) -> str:
         return f"<Listen {self._listening or 'not entered'}>"
 
-    # For type checkers a block is a pair of `async def`, which this package does not have.
-
     def __aenter__(self) -> Coroutine[Any, Any, Changes]:
-        return cast("Coroutine[Any, Any, Changes]", self._enter())
+        return self._ears.awaited(self._enter())
 
     def __aexit__(self, *_: object) -> Coroutine[Any, Any, None]:
-        return cast("Coroutine[Any, Any, None]", self._leave())
+        return self._ears.awaited(self._leave())
 
     @types.coroutine
     def _enter(self) -> Generator[Any, Any, Changes]:
         if self._listening is not None:
             raise RuntimeError("a block of its own for each listen()")
-        self._ears, self._listening = self._begin()
+        self._listening = self._ears.open(self._wanted)
         changes = Changes(self._ears, self._listening)
         try:
             yield from self._ears.call(changes._opening(), self._options).__await__()
@@ -162,8 +171,11 @@ class Changes:
     def __aiter__(self) -> Changes:
         return self
 
+    def __anext__(self) -> Coroutine[Any, Any, Change]:
+        return self._ears.awaited(self._next())
+
     @types.coroutine
-    def __anext__(self) -> Generator[Any, Any, Change]:
+    def _next(self) -> Generator[Any, Any, Change]:
         while True:
             yield from self._ears.call(self._hearing(), _NO_LIMIT).__await__()
             change = self._listening.next_change()

@@ -25,6 +25,8 @@ from ._link import Link
 from ._trace import TracedStream
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from mcp_core import Answering, CallerOptions, CallOptions, Config, Event, Steps
 
     from ._trace import Trace
@@ -132,6 +134,9 @@ class Client(Caller):
             if self._conn.queued():
                 self._link.pump()
         return call.result()
+
+    async def _awaited(self, work: Awaitable[T]) -> T:
+        return await work
 
     def _run(self, answering: Answering) -> None:
         start_job(answering, self._nursery, self._link.pump)

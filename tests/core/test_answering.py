@@ -144,6 +144,7 @@ ANSWERS: list[tuple[t.InputRequest, Any, Any]] = [
 ]
 
 
+@pytest.mark.requirement("ELIC-11")
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize(("question", "given", "answer"), ANSWERS)
 def test_what_a_callback_gives(question: t.InputRequest, given: Any, answer: Any, later: bool) -> None:

@@ -41,7 +41,7 @@ from tests.core.helpers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     Call = Coroutine[Any, Any, Any]
 
@@ -93,6 +93,9 @@ class Played(Caller):
         while not waiter.done:
             await rest()
         return waiter.result()
+
+    async def _awaited(self, work: Awaitable[T]) -> T:
+        return await work
 
     def _run(self, answering: Answering) -> None:
         self.work.append(answering)

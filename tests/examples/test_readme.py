@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
     return [textwrap.dedent(block) for block in found]
 
 
-SERVER, CLIENT, MORE, ASKING, STREAM, TESTS, LOOP = blocks("python")
+SERVER, CLIENT, MORE, ASKING, ANSWERING, STREAM, TESTS, LOOP = blocks("python")
 SET_UP, COMMANDS = blocks("console")
 TRANSCRIPT = re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", COMMANDS, re.MULTILINE)
 
@@ -54,10 +54,9 @@ def test_the_tools_of_the_tour_can_be_declared() -> None:
     assert repr(server) == "<Server 'tour' with 1 tools, 1 resources, 1 prompts>"
 
 
-@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_its_tools_ask(version: str) -> None:
+def asking() -> dict[str, Any]:
+    """The names of the tools that ask, and what they need."""
     import msgspec
-    import trio
 
     import mcp_trio
     from mcp_core.types import InputRequiredResult
@@ -71,6 +70,16 @@ def test_its_tools_ask(version: str) -> None:
         "InputRequiredResult": InputRequiredResult,
     }
     exec(compile(ASKING, "README.md", "exec", dont_inherit=True), names)
+    return names
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_its_tools_ask(version: str) -> None:
+    import trio
+
+    import mcp_trio
+
+    names = asking()
     fill = mcp_trio.answer_form(lambda message, form: {"count": 2})
 
     async def main() -> None:
@@ -79,6 +88,16 @@ def test_its_tools_ask(version: str) -> None:
                 assert (await client.call_tool(tool, {"flight": "KL 1234"})).text == text
 
     trio.run(main)
+
+
+def test_its_client_answers_and_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    import trio
+
+    names = asking()
+    exec(compile(ANSWERING, "README.md", "exec", dont_inherit=True), names)
+    trio.run(names["main"])
+    said = "How many seats? count where\n2 at the aisle on KL 1234\nChange(list='tools')\n"
+    assert capsys.readouterr().out == said
 
 
 @pytest.mark.parametrize(("words", "shown"), TRANSCRIPT)

@@ -1,0 +1,283 @@
+"""The client on asyncio when it is asked, and when it listens: what it decides is the core's, so this is about tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_asyncio_shim import connect
+from mcp_core import Change, ConnectionLost, FormSchema, McpError, PeerError, answer_form
+from mcp_core import types as t
+from mcp_core.registry import Context, Server
+from tests.asyncio_shim.loop import run
+from tests.core.helpers import VERSIONS, A, B, C, D, E
+
+if TYPE_CHECKING:
+    from mcp_asyncio_shim import Client
+
+every_revision = pytest.mark.parametrize("version", VERSIONS)
+both_eras = pytest.mark.parametrize("version", [D, E])
+SAID = t.CreateMessageResult(role="assistant", content=t.TextContent("hi"), model="m")
+
+
+@dataclass
+class Guest:
+    name: str
+    nights: int = 1
+
+
+class Hotel:
+    """A server that asks. `gone` is set when a handler that was asking is cancelled."""
+
+    def __init__(self) -> None:
+        self.server = Server("hotel")
+        self.gone = asyncio.Event()
+
+        @self.server.tool
+        async def book(context: Context) -> str:
+            """Ask who comes."""
+            answer = await context.elicit("Who comes?", Guest)
+            return f"{answer.data.name}, {answer.data.nights}" if answer.action == "accept" else answer.action
+
+        @self.server.tool
+        async def describe(context: Context) -> str:
+            """Ask the model and for the roots."""
+            try:
+                said = await context.sample("Describe the room.", max_tokens=9)
+            except asyncio.CancelledError:
+                self.gone.set()
+                raise
+            assert isinstance(said.content, t.TextContent)
+            return f"{said.content.text} {[root.uri for root in await context.roots()]}"
+
+        @self.server.tool
+        def touch() -> None:
+            """Change something."""
+            self.server.changed(tools=True, resource="x:1")
+
+        @self.server.resource("x:{n}")
+        def read(n: str) -> str:
+            return n
+
+
+class Thinking:
+    """An `on_sample` that never comes back by itself, and what became of it."""
+
+    def __init__(self) -> None:
+        self.started, self.cancelled = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, params: t.CreateMessageParams) -> t.CreateMessageResult:
+        self.started.set()
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return SAID
+
+
+async def fill(message: str, form: FormSchema) -> dict[str, str]:
+    assert (message, list(form.properties)) == ("Who comes?", ["name", "nights"])
+    await asyncio.sleep(0)
+    return {"name": "Ada"}
+
+
+@every_revision
+def test_what_is_asked_is_answered(version: str) -> None:
+    async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
+        await asyncio.sleep(0)
+        return SAID
+
+    async def main() -> None:
+        options: Any = {
+            "on_elicit": answer_form(fill),
+            "on_sample": sample,
+            "on_roots": lambda: ["file:///srv"],
+        }
+        async with connect(Hotel().server, versions=[version], **options) as client:
+            assert (await client.call_tool("describe")).text == "hi ['file:///srv']"
+            client.roots_changed()
+            if version in (A, B):
+                with pytest.raises(PeerError, match="this needs a client that declares"):
+                    await client.call_tool("book")
+            else:
+                assert (await client.call_tool("book")).text == "Ada, 1"
+
+    run(main())
+
+
+def test_a_server_that_puts_off_is_asked_again() -> None:
+    server = Server("busy")
+    runs: list[int] = []
+
+    @server.tool
+    async def later() -> Any:
+        """Be ready at the third time."""
+        runs.append(1)
+        return "ready" if len(runs) == 3 else t.InputRequiredResult(request_state="later")
+
+    async def main() -> None:
+        async with connect(server, versions=[E]) as client:
+            assert (await client.call_tool("later")).text == "ready"
+
+    run(main())
+
+
+@both_eras
+def test_a_callback_that_fails(version: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(params: Any) -> Any:
+        raise KeyError("mine")
+
+    async def main() -> None:
+        async with connect(Hotel().server, versions=[version], on_sample=fail) as client:
+            with pytest.raises(KeyError if version == E else PeerError):
+                await client.call_tool("describe")
+            await client.ping()
+
+    run(main())
+    reported = [record.getMessage() for record in caplog.records]
+    assert reported == ([] if version == E else ["sampling/createMessage could not be answered"])
+
+
+@both_eras
+def test_a_callback_that_is_cancelled_by_itself(version: str) -> None:
+    async def give_up(params: Any) -> Any:
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        async with connect(Hotel().server, versions=[version], on_sample=give_up) as client:
+            with pytest.raises(McpError if version == E else PeerError, match="given up"):
+                await client.call_tool("describe")
+            await client.ping()
+
+    run(main())
+
+
+async def by_cancelling(client: Client, call: asyncio.Task[Any]) -> None:
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def by_closing(client: Client, call: asyncio.Task[Any]) -> None:
+    await client.aclose()
+    with pytest.raises(ConnectionLost, match="the client was closed"):
+        await call
+
+
+@both_eras
+@pytest.mark.parametrize("leave", [by_cancelling, by_closing])
+def test_who_leaves_cancels_the_callback(version: str, leave: Any) -> None:
+    async def main() -> None:
+        hotel, thinking = Hotel(), Thinking()
+        async with connect(hotel.server, versions=[version], on_sample=thinking) as client:
+            call = asyncio.create_task(client.call_tool("describe"))
+            await thinking.started.wait()
+            await leave(client, call)
+            await (
+                thinking.cancelled.wait()
+            )  # in the stateful era by the server, which has no use for the answer
+            if version == D:
+                await hotel.gone.wait()
+
+    run(main())
+
+
+@both_eras
+def test_a_callback_may_close_the_client(version: str) -> None:
+    clients: list[Client] = []
+
+    async def close(params: Any) -> Any:
+        await clients[0].aclose()
+
+    async def main() -> None:
+        async with connect(Hotel().server, versions=[version], on_sample=close) as client:
+            clients.append(client)
+            with pytest.raises(ConnectionLost):
+                await client.call_tool("describe")
+
+    run(main())
+
+
+def test_a_block_ends_after_what_its_callbacks_do_at_their_end() -> None:
+    ends: list[str] = []
+
+    async def slow_to_end(params: Any) -> Any:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(0.05)
+            ends.append("callback")
+
+    async def main() -> None:
+        async with connect(Hotel().server, versions=[D], on_sample=slow_to_end) as client:
+            call = asyncio.create_task(client.call_tool("describe"))
+            await asyncio.sleep(0.05)
+        ends.append("block")
+        with pytest.raises(ConnectionLost):
+            await call
+
+    run(main())
+    assert ends == ["callback", "block"]
+
+
+@every_revision
+def test_listening(version: str) -> None:
+    async def main() -> None:
+        async with connect(Hotel().server, versions=[version]) as client:
+            async with client.listen(tools=True, resources=["x:1"]) as changes:
+                assert changes.honoured == (Change("tools"), Change(uri="x:1"))
+                for _ in range(2):
+                    await client.call_tool("touch")
+                    assert {await anext(changes), await anext(changes)} == set(changes.honoured)
+                waiting = asyncio.create_task(anext(changes))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait({waiting})
+                await client.call_tool("touch")
+                async for change in changes:
+                    assert change in changes.honoured
+                    break
+            with pytest.raises(StopAsyncIteration):
+                await anext(changes)
+
+    run(main())
+
+
+@both_eras
+def test_closing_ends_a_loop(version: str) -> None:
+    async def main() -> None:
+        async with (
+            connect(Hotel().server, versions=[version]) as client,
+            client.listen(tools=True) as changes,
+        ):
+            waiting = asyncio.ensure_future(anext(changes))
+            await asyncio.sleep(0)
+            await client.aclose()
+            with pytest.raises(ConnectionLost):
+                await waiting
+
+    run(main())
+
+
+def test_a_change_that_comes_with_a_cancellation_is_not_lost() -> None:
+    async def main() -> None:
+        async with connect(Hotel().server, versions=[C]) as client, client.listen(tools=True) as changes:
+
+            async def wait() -> Change:
+                return await anext(changes)
+
+            waiting = asyncio.create_task(wait())
+            await asyncio.sleep(0)
+            line = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+            client._conn.receive_data(line, asyncio.get_running_loop().time())
+            client._link.pump()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert await anext(changes) == Change("tools")
+
+    run(main())

@@ -1,0 +1,144 @@
+"""`start_job`: a task and a cancel scope for something that the core wants done, and what is told of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import Answering
+from mcp_trio._jobs import start_job
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Job(Answering):
+    """Does `work`, and keeps what it is told in `told`. What it is told of failures, it passes on as every `Answering` does."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, work: Callable[[], Awaitable[Any]]) -> None:
+        super().__init__(work, lambda *_: None)
+        self.told: list[Any] = []
+
+    def done(self, answer: Any) -> None:
+        self.told.append(answer)
+
+    def failed(self, exc: BaseException) -> None:
+        self.told.append(exc)
+        super().failed(exc)
+
+    def dropped(self) -> None:
+        self.told.append("dropped")
+
+    def after(self) -> None:
+        self.told.append("after")
+
+
+async def works() -> str:
+    await trio.lowlevel.checkpoint()
+    return "answer"
+
+
+async def test_what_is_told_and_in_which_order() -> None:
+    job = Job(works)
+    async with trio.open_nursery() as nursery:
+        start_job(job, nursery, job.after)
+        assert job.told == []
+    assert job.told == ["answer", "dropped", "after"]
+
+
+async def test_a_failure_is_the_jobs() -> None:
+    error = KeyError()
+
+    async def fails() -> None:
+        raise error
+
+    job = Job(fails)
+    async with trio.open_nursery() as nursery:
+        start_job(job, nursery, job.after)
+    assert job.told == [error, "dropped", "after"]
+
+
+async def test_what_the_job_does_not_keep_comes_out() -> None:
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    job = Job(interrupted)
+    with pytest.RaisesGroup(KeyboardInterrupt):
+        async with trio.open_nursery() as nursery:
+            start_job(job, nursery, job.after)
+    assert job.told[1:] == ["dropped", "after"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_one_that_is_stopped(begun: bool) -> None:
+    job = Job(trio.sleep_forever)
+    async with trio.open_nursery() as nursery:
+        start_job(job, nursery, job.after)
+        if begun:
+            await trio.testing.wait_all_tasks_blocked()
+        job.stop()
+    assert job.told == ["dropped", "after"]
+
+
+async def test_one_that_fails_when_it_is_stopped() -> None:
+    job = Job(clumsy)
+    async with trio.open_nursery() as nursery:
+        start_job(job, nursery, job.after)
+        await trio.testing.wait_all_tasks_blocked()
+        job.stop()
+    [group, *rest] = job.told
+    assert isinstance(group, ExceptionGroup)
+    assert (type(group.exceptions[0]), rest) == (KeyError, ["dropped", "after"])
+
+
+async def clumsy() -> None:
+    """Fail while being cancelled, and not alone."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise KeyError
+
+
+async def test_a_cancellation_from_outside_travels_on() -> None:
+    jobs = [Job(trio.sleep_forever), Job(clumsy)]
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            for job in jobs:
+                start_job(job, nursery, job.after)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    assert scope.cancelled_caught
+    assert jobs[0].told == ["dropped", "after"]
+    assert isinstance(jobs[1].told[0], ExceptionGroup)
+
+
+async def test_a_cancellation_that_somebody_kept_is_a_failure_like_any_other() -> None:
+    kept: list[BaseException] = []
+
+    async def keeps() -> None:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled as exc:
+                kept.append(exc)
+                raise
+        raise kept[0]
+
+    class Keeping(Job):
+        __slots__ = ()
+
+        def failed(self, exc: BaseException) -> None:
+            self.told.append(exc)
+
+    job = Keeping(keeps)
+    async with trio.open_nursery() as nursery:
+        start_job(job, nursery, job.after)
+    assert job.told == [kept[0], "dropped", "after"]

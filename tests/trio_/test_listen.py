@@ -1,0 +1,316 @@
+"""`Client.listen` on trio: blocks and loops in both eras, by a server that the test plays and by one of ours."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import CallTimeout, ConnectionLost, LocalProtocolError, PeerError
+from mcp_core.registry import Server
+from mcp_trio import Change, Changes, connect, connect_stream, memory_pair, serve_stream
+from mcp_trio.testing import play_server
+from tests.core.helpers import VERSIONS, D, E
+from tests.trio_.wire import ERAS
+
+if TYPE_CHECKING:
+    from mcp_trio import Client
+    from mcp_trio.testing import ScriptedPeer
+
+    Message = dict[str, Any]
+
+MockClock = trio.testing.MockClock
+
+ID = "io.modelcontextprotocol/subscriptionId"
+TOOLS, ONE = Change("tools"), Change(uri="x:1")
+every_revision = pytest.mark.parametrize("version", VERSIONS)
+both_eras = pytest.mark.parametrize("version", ERAS)
+
+
+class Telling:
+    """The server's part of one listening."""
+
+    def __init__(self, peer: ScriptedPeer) -> None:
+        self.peer = peer
+        self.id: Any = None
+
+    async def opens(self, **answer: Any) -> None:
+        """Begin it, honouring `answer`, or all of what is asked for."""
+        asked = await self.peer.receive()
+        if self.peer.version == E:
+            assert asked["method"] == "subscriptions/listen"
+            self.id = asked["id"]
+            honoured = answer or asked["params"]["notifications"]
+            await self.tell("subscriptions/acknowledged", notifications=honoured)
+        else:
+            assert asked["method"] == "resources/subscribe"
+            await self.peer.answer(asked)
+
+    async def tell(self, what: str, **params: Any) -> None:
+        meta = {} if self.id is None else {"_meta": {ID: self.id}}
+        await self.peer.notify(f"notifications/{what}", params | meta)
+
+
+class Listener:
+    """Listens in a task of its own, and keeps what it hears."""
+
+    def __init__(self, client: Client, nursery: trio.Nursery, **wishes: Any) -> None:
+        self.heard: list[Change] = []
+        self.error: BaseException | None = None
+        self.changes: Changes | None = None
+        self.begun, self.ended = trio.Event(), trio.Event()
+        self.scope = trio.CancelScope()
+        nursery.start_soon(self._run, client, wishes)
+
+    async def _run(self, client: Client, wishes: Any) -> None:
+        try:
+            with self.scope:
+                async with client.listen(**wishes) as self.changes:
+                    self.begun.set()
+                    async for change in self.changes:
+                        self.heard.append(change)
+        except Exception as exc:  # noqa: BLE001 - the test looks at it
+            self.error = exc
+        self.ended.set()
+
+
+async def listening(
+    client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **wishes: Any
+) -> tuple[Listener, Telling]:
+    listener = Listener(client, nursery, **(wishes or {"tools": True, "uris": ["x:1"]}))
+    telling = Telling(peer)
+    await telling.opens()
+    await listener.begun.wait()
+    return listener, telling
+
+
+@pytest.mark.requirement("SUB-1", "SUB-5", "SUB-6", "SUB-11")
+@both_eras
+async def test_a_block_and_a_loop(version: str, nursery: trio.Nursery) -> None:
+    async with play_server(version) as (client, peer):
+        listener, telling = await listening(client, peer, nursery)
+        assert listener.changes is not None
+        assert listener.changes.honoured == (TOOLS, ONE)
+        await telling.tell("tools/list_changed")
+        await trio.testing.wait_all_tasks_blocked()
+        await telling.tell("prompts/list_changed")  # which nobody asked for
+        await telling.tell("resources/updated", uri="x:1")
+        await trio.testing.wait_all_tasks_blocked()
+        assert listener.heard == [TOOLS, ONE]
+        listener.scope.cancel()
+        await listener.ended.wait()
+        if version == E:
+            await peer.expect("notifications/cancelled", {"requestId": telling.id})
+        else:
+            await peer.answer(await peer.expect("resources/unsubscribe", {"uri": "x:1"}))
+        await telling.tell("tools/list_changed")
+        await peer.expect_silence()
+        assert "0 calls" in repr(client)
+
+
+@pytest.mark.requirement("SUB-6")
+async def test_a_server_that_honours_less(nursery: trio.Nursery) -> None:
+    async with play_server(E) as (client, peer):
+        listener = Listener(client, nursery, tools=True, prompts=True, resources=["x:1"])
+        await Telling(peer).opens(toolsListChanged=True)
+        await listener.begun.wait()
+        assert listener.changes is not None
+        assert listener.changes.honoured == (TOOLS,)
+        listener.scope.cancel()
+
+
+@both_eras
+async def test_a_slow_listener_is_told_each_thing_once(version: str, nursery: trio.Nursery) -> None:
+    async with play_server(version) as (client, peer):
+        telling = Telling(peer)
+        nursery.start_soon(telling.opens)
+        async with client.listen(tools=True, resources=["x:1"]) as changes:
+            for _ in range(1000):
+                await telling.tell("tools/list_changed")
+                await telling.tell("resources/updated", uri="x:1")
+            await trio.testing.wait_all_tasks_blocked()
+            assert repr(changes).endswith("2 changed>>")
+            assert [await anext(changes), await anext(changes)] == [TOOLS, ONE]
+            with trio.move_on_after(0) as impatience:
+                await anext(changes)
+            assert impatience.cancelled_caught
+            await telling.tell("tools/list_changed")
+            assert await anext(changes) == TOOLS
+        if version == D:
+            await peer.answer(await peer.expect("resources/unsubscribe"))
+
+
+@both_eras
+async def test_waiting_is_a_checkpoint_also_when_there_is_something(
+    version: str, nursery: trio.Nursery
+) -> None:
+    async with play_server(version) as (client, peer):
+        telling = Telling(peer)
+        nursery.start_soon(telling.opens)
+        with trio.testing.assert_checkpoints():
+            block = client.listen(uris=["x:1"])
+            changes = await block.__aenter__()
+        await telling.tell("resources/updated", uri="x:1")
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await anext(changes)
+        assert scope.cancelled_caught
+        with trio.testing.assert_checkpoints():
+            assert await anext(changes) == ONE  # it was not lost
+        await block.__aexit__(None, None, None)
+        await peer.receive()
+
+
+@pytest.mark.requirement("SUB-7")
+@both_eras
+async def test_several_listen_at_once(version: str, nursery: trio.Nursery) -> None:
+    async with play_server(version) as (client, peer), AsyncExitStack() as blocks:
+        telling = [Telling(peer), Telling(peer)]
+        nursery.start_soon(telling[0].opens)
+        first = await blocks.enter_async_context(client.listen(uris=["x:1"]))
+        nursery.start_soon(telling[1].opens)
+        second = await blocks.enter_async_context(client.listen(tools=True, uris=["x:2"]))
+        await telling[0].tell("resources/updated", uri="x:1")
+        await telling[1].tell("tools/list_changed")
+        assert await anext(first) == ONE
+        assert await anext(second) == TOOLS
+
+
+# -- Ends ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SUB-8")
+async def test_the_server_ends_it(nursery: trio.Nursery) -> None:
+    async with play_server(E) as (client, peer):
+        listener, telling = await listening(client, peer, nursery)
+        await telling.tell("tools/list_changed")
+        await peer.answer({"id": telling.id}, {"_meta": {ID: telling.id}})
+        await listener.ended.wait()
+        assert (listener.error, listener.heard) == (None, [TOOLS])
+        await peer.expect_silence()
+
+
+@pytest.mark.requirement("DEC-1")
+async def test_the_server_ends_it_in_another_way(nursery: trio.Nursery) -> None:
+    async with play_server(E) as (client, peer):
+        listener, telling = await listening(client, peer, nursery)
+        await peer.notify("notifications/cancelled", {"requestId": telling.id})
+        await listener.ended.wait()
+        assert listener.error is None
+        other, telling = await listening(client, peer, nursery)
+        await peer.refuse({"id": telling.id}, -32000, "too busy")
+        await other.ended.wait()
+        assert isinstance(other.error, PeerError)
+
+
+@pytest.mark.requirement("SUB-13")
+@both_eras
+@pytest.mark.parametrize("how", ["closed", "lost"])
+async def test_the_conversation_ends(version: str, how: str, nursery: trio.Nursery) -> None:
+    async with play_server(version) as (client, peer):
+        one, _ = await listening(client, peer, nursery, uris=["x:0"])
+        other, telling = await listening(client, peer, nursery, uris=["x:1"])
+        await telling.tell("resources/updated", uri="x:1")
+        await trio.testing.wait_all_tasks_blocked()
+        await (client.aclose() if how == "closed" else peer.aclose())
+        for listener in one, other:
+            await listener.ended.wait()
+            assert isinstance(listener.error, ConnectionLost)
+        assert (one.heard, other.heard) == ([], [ONE])
+        with pytest.raises(ConnectionLost):
+            async with client.listen(tools=True):
+                pass
+
+
+@both_eras
+async def test_a_server_that_does_not_answer(version: str, autojump_clock: MockClock) -> None:
+    async with play_server(version) as (client, peer):
+        start = trio.current_time()
+        for seconds in 60.0, 5.0:
+            block = client.listen(uris=["x:1"]) if seconds == 60 else client.listen(uris=["x:1"], timeout=5)
+            with pytest.raises(CallTimeout, match=f"no answer to listen within {seconds:g} s"):
+                async with block:
+                    pass
+            asked = await peer.receive()
+            if version == E:
+                await peer.expect("notifications/cancelled", {"requestId": asked["id"]})
+            else:
+                await peer.answer(asked)
+                await peer.answer(await peer.expect("resources/unsubscribe"))
+        assert trio.current_time() == start + 65
+
+
+@both_eras
+async def test_a_block_is_open_for_as_long_as_it_likes(
+    version: str, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with play_server(version) as (client, peer):
+        listener, telling = await listening(client, peer, nursery)
+        await trio.sleep(80_000)
+        await telling.tell("resources/updated", uri="x:1")
+        await trio.testing.wait_all_tasks_blocked()
+        assert listener.heard == [ONE]
+        listener.scope.cancel()
+
+
+@both_eras
+async def test_what_the_block_raises_comes_out_as_it_is(version: str, nursery: trio.Nursery) -> None:
+    async with play_server(version) as (client, peer):
+        nursery.start_soon(Telling(peer).opens)
+        with pytest.raises(ZeroDivisionError):
+            async with client.listen(uris=["x:1"]):
+                raise ZeroDivisionError
+        await peer.receive()
+
+
+@every_revision
+async def test_nothing_to_listen_to(version: str) -> None:
+    async with connect(Server("plain", versions=[version])) as client:
+        with pytest.raises(LocalProtocolError, match="announces no changes"):
+            async with client.listen(uris=["x:1"]):
+                pass
+        await client.ping()
+
+
+# -- Both ends are ours ------------------------------------------------------------------------------------------------------
+
+
+@every_revision
+async def test_a_server_of_ours_tells_a_client_of_ours(version: str) -> None:
+    server = Server("changing")
+
+    @server.tool
+    def touch() -> None:
+        """Change something."""
+        server.changed(tools=True, resource=["x:1", "x:2"])
+
+    @server.resource("x:{n}")
+    def read(n: str) -> str:
+        return n
+
+    async with connect(server, versions=[version]) as client:
+        async with client.listen(tools=True, uris=["x:1"]) as changes, client.listen(uris=["x:2"]) as others:
+            assert changes.honoured == (TOOLS, ONE)
+            for _ in range(3):
+                await client.call_tool("touch")
+                assert {await anext(changes), await anext(changes)} == {TOOLS, ONE}
+                assert await anext(others) == Change(uri="x:2")
+        await client.call_tool("touch")
+        await client.ping()
+        assert "0 calls" in repr(client)
+
+
+@pytest.mark.requirement("SUB-8")
+async def test_a_server_of_ours_that_is_stopped_ends_the_loop(nursery: trio.Nursery) -> None:
+    server, stop = Server("stopping"), trio.Event()
+    server.add_tool(lambda: None, name="t", description="Do nothing.")
+    ours, theirs = memory_pair()
+    nursery.start_soon(partial(serve_stream, server, theirs, stop=stop))
+    async with connect_stream(ours, versions=[E]) as client, client.listen(tools=True) as changes:
+        stop.set()
+        assert [change async for change in changes] == []
