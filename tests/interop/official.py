@@ -23,7 +23,7 @@ from mcp_core import ALL
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
 
-SERVER = Path(__file__).with_name("our_server.py")
+HERE = Path(__file__).parent
 E, D, C, B, A = ALL
 
 
@@ -56,13 +56,18 @@ every_revision = pytest.mark.parametrize("way", REVISIONS, ids=str)
 
 @asynccontextmanager
 async def opened(
-    way: Way, *, runtime: str = "trio", through: Sequence[str] = (), **options: Any
+    way: Way,
+    *,
+    server: str = "our_server.py",
+    runtime: str = "trio",
+    through: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[Client]:
-    """The client in conversation with our server on `runtime`.
+    """The client in conversation with `server`, one of ours, on `runtime`.
 
     `through` are the words of a program that starts what follows them; `options` are the client's own.
     """
-    argv = [*through, sys.executable, str(SERVER), runtime, *way.served]
+    argv = [*through, sys.executable, str(HERE / server), runtime, *way.served]
     # The client gives a child little of its own environment; the tree under test has to be added.
     environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
     target = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)

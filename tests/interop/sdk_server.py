@@ -7,12 +7,23 @@ a result there, and an output schema is made for every tool. `refuse` is here be
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import anyio
 from mcp import MCPError
-from mcp.server.mcpserver import AssistantMessage, Context, Image, MCPServer, Message, UserMessage
+from mcp.server.mcpserver import (
+    AssistantMessage,
+    Context,
+    Elicit,
+    ElicitationResult,
+    Image,
+    MCPServer,
+    Message,
+    Resolve,
+    UserMessage,
+)
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import BaseModel, Field
 
 # One pixel.
 PNG = b64decode(
@@ -93,6 +104,37 @@ def fail() -> str:
 def refuse() -> str:
     """Answer with an error of the protocol."""
     raise MCPError(4001, "not today", {"tomorrow": True})
+
+
+class Seats(BaseModel):
+    """What `book` asks for first."""
+
+    count: int = Field(ge=1, le=8)
+    where: str = "aisle"
+
+
+class Sure(BaseModel):
+    """What it asks for then."""
+
+    sure: bool
+
+
+def seats(flight: str) -> Elicit[Seats]:
+    return Elicit(f"Seats on {flight}", Seats)
+
+
+def sure(wanted: Annotated[Seats, Resolve(seats)]) -> Elicit[Sure]:
+    return Elicit(f"Really {wanted.count}?", Sure)
+
+
+@server.tool()
+def book(
+    flight: str,
+    wanted: Annotated[Seats, Resolve(seats)],
+    sure: Annotated[ElicitationResult[Sure], Resolve(sure)],
+) -> str:
+    """Ask twice, the second time because of the first answer. What was said is sealed meanwhile (2026-07-28)."""
+    return f"{wanted.count} by the {wanted.where} on {flight}: {sure.action}"
 
 
 @server.resource("memo://today", mime_type="text/plain")

@@ -16,7 +16,15 @@ import pytest
 import trio
 
 from mcp_core import ALL, Change
-from mcp_core.types import EmbeddedResource, ImageContent, ResourceLink, TextContent
+from mcp_core.types import (
+    CreateMessageResult,
+    ElicitationCapability,
+    ElicitResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
 from mcp_trio import ConnectFailed, Grace, PeerError, connect_stdio
 
 if TYPE_CHECKING:
@@ -206,6 +214,151 @@ async def test_suggestions_lists_log_messages_and_updates(argv: list[str], versi
             await client.call_tool(toggle)
             assert await anext(changes) == Change(uri=one)
         assert len(heard) == 1
+
+
+# -- What it asks ------------------------------------------------------------------------------------------------------------
+
+
+def raw(text: str) -> Any:
+    """What it was answered: its tools that ask show that as JSON at the end."""
+    return json.loads(text[text.index("{") :])
+
+
+@pytest.mark.requirement("ELIC-1", "ELIC-9", "ELIC-11")
+@pytest.mark.parametrize("version", [D, C])
+async def test_its_form_is_filled_in(argv: list[str], version: str) -> None:
+    """It shows the same form in each revision, with all kinds of fields that there are in the newer one."""
+    tool = "trigger-elicitation-request"
+    answers: list[Any] = [{"name": "Ada", "integer": 7}, ElicitResult(action="decline"), None]
+    asked: list[Any] = []
+
+    def fill(question: Any) -> Any:
+        asked.append(question)
+        return answers.pop(0)
+
+    async with opened(argv, version, on_elicit=fill) as client:
+        filled = await client.call_tool(tool)
+        assert "- Name: Ada\n- Favorite Integer: 7\n" in filled.text
+        assert raw(filled.text) == {
+            "action": "accept",
+            "content": {
+                "name": "Ada",
+                "firstLine": "It was a dark and stormy night.",
+                "integer": 7,
+                "number": 3.14,
+                "untitledSingleSelectEnum": "Monica",
+                "untitledMultipleSelectEnum": ["Guitar"],
+                "titledSingleSelectEnum": "hero-1",
+                "titledMultipleSelectEnum": ["fish-1"],
+                "legacyTitledEnum": "pet-1",
+            },
+        }
+        for action in "decline", "cancel":
+            assert raw((await client.call_tool(tool)).text) == {"action": action}
+    assert {question.message for question in asked} == {"Please provide inputs for the following fields:"}
+    assert asked[0].requested_schema["required"] == ["name"]
+
+
+@pytest.mark.requirement("ELIC-14", "ELIC-15", "ELIC-16")
+async def test_its_page_is_visited(argv: list[str]) -> None:
+    answers: list[Any] = [{}, ElicitResult(action="decline"), None, {}]
+    asked: list[Any] = []
+
+    def visit(question: Any) -> Any:
+        asked.append(question)
+        return answers.pop(0)
+
+    tool = "trigger-url-elicitation"
+    page = {"url": "https://example.com/pages", "elicitationId": "e1"}
+    pages = ElicitationCapability(url={})
+    async with opened(argv, D, on_elicit=visit, elicitation=pages) as client:
+        for action in "accept", "decline", "cancel":
+            assert raw((await client.call_tool(tool, page)).text) == {"action": action}
+        # It may also say that the user has to go somewhere else first, and the same call a second time is well.
+        with pytest.raises(PeerError) as required:
+            await client.call_tool(tool, {**page, "errorPath": True})
+        assert required.value.code == -32042
+        [first] = required.value.data["elicitations"]
+        assert (first["mode"], first["url"]) == ("url", "https://modelcontextprotocol.io")
+        assert raw((await client.call_tool(tool, {**page, "errorPath": True})).text) == {"action": "accept"}
+    assert {(question.mode, question.url, question.elicitation_id) for question in asked} == {
+        ("url", "https://example.com/pages", "e1")
+    }
+
+
+@pytest.mark.requirement("SAMP-1", "SAMP-3", "SAMP-12")
+@pytest.mark.parametrize("version", [D, A])
+async def test_its_question_to_the_model_is_answered(argv: list[str], version: str) -> None:
+    said = CreateMessageResult(
+        role="assistant", content=TextContent("Hello"), model="small-1", stop_reason="endTurn"
+    )
+    answers = [said, None]
+    asked: list[Any] = []
+
+    def go_on(question: Any) -> Any:
+        asked.append(question)
+        return answers.pop(0)
+
+    tool = "trigger-sampling-request"
+    async with opened(argv, version, on_sample=go_on) as client:
+        answered = await client.call_tool(tool, {"prompt": "Say hello.", "maxTokens": 9})
+        assert raw(answered.text) == {
+            "role": "assistant",
+            "content": {"type": "text", "text": "Hello"},
+            "model": "small-1",
+            "stopReason": "endTurn",
+        }
+        [message] = asked[0].messages
+        assert message.content == TextContent(f"Resource {tool} context: Say hello.")
+        assert (asked[0].max_tokens, asked[0].temperature) == (9, 0.7)
+        assert asked[0].system_prompt == "You are a helpful test server."
+        refused = await client.call_tool(tool, {"prompt": "Say it again."})
+        assert refused.is_error
+        assert "the user rejected the request" in refused.text
+
+
+@pytest.mark.requirement("ROOT-1", "ROOT-2")
+@pytest.mark.parametrize("version", [D, A])
+async def test_it_asks_for_the_roots_again_when_they_change(argv: list[str], version: str) -> None:
+    places = ["file:///home/me", "file:///work"]
+    updates, updated = trio.open_memory_channel[Any](10)
+
+    async def uris(client: Client) -> list[str]:
+        """It asks once, by itself, and again when it is told that they are others. It says when it has them."""
+        assert await updated.receive() == f"Roots updated: {len(places)} root(s) received from client"
+        told = (await client.call_tool("get-roots-list")).text
+        return [line.strip() for line in told.splitlines() if "URI: " in line]
+
+    async with opened(
+        argv, version, on_roots=lambda: places, on_log=lambda message: updates.send_nowait(message.data)
+    ) as client:
+        assert await uris(client) == ["URI: file:///home/me", "URI: file:///work"]
+        places = ["file:///elsewhere"]
+        client.roots_changed()
+        assert await uris(client) == ["URI: file:///elsewhere"]
+    assert updates.statistics().current_buffer_used == 0
+
+
+@pytest.mark.requirement("CXL-10")
+async def test_a_question_that_outlives_its_call_disturbs_nobody(argv: list[str]) -> None:
+    """It does not take back what it asked for a call that is cancelled (CXL-18), so the answer comes for nobody."""
+    cancelled, answered = trio.Event(), trio.Event()
+
+    async def ponder(question: Any) -> None:
+        scope.cancel()
+        await cancelled.wait()
+        answered.set()
+
+    async with opened(argv, D, on_elicit=ponder) as client:
+        with trio.CancelScope() as scope:
+            await client.call_tool("trigger-elicitation-request")
+        assert scope.cancelled_caught
+        cancelled.set()
+        await answered.wait()
+        assert (await client.call_tool("echo", {"message": "hi"})).text == "Echo: hi"
+
+
+# -- The command -------------------------------------------------------------------------------------------------------------
 
 
 def mcp_trio(*words: str, server: list[str]) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,383 @@
+"""Our client answers what a server written with the official Python SDK (`mcp` 2.3) asks over stdio: forms, pages, the model and
+the roots.
+
+Starting such a server takes longer than all that is asked here, so one asks for much.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+import trio
+from mcp_types import LOG_LEVEL_META_KEY as LOG_LEVEL
+from msgspec import UNSET
+
+from mcp_core import ALL, McpError, RemoteProtocolError
+from mcp_core.types import (
+    CreateMessageParams,
+    CreateMessageResult,
+    ElicitationCapability,
+    ElicitParams,
+    ElicitResult,
+    Root,
+    SamplingCapability,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
+from mcp_trio import LocalProtocolError, PeerError, connect_stdio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_trio import Client
+
+HERE = Path(__file__).parent
+E, D, C, B, A = ALL
+PAGES = ElicitationCapability(form={}, url={})
+TOOLS = SamplingCapability(tools={})
+DECLINE, CANCEL = ElicitResult(action="decline"), ElicitResult(action="cancel")
+
+
+def revisions(*versions: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("version", versions)
+
+
+class Answers:
+    """Somebody who answers, with what he was given to say, and remembers what he was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.left = list(answers)
+        self.asked: list[Any] = []
+
+    async def __call__(self, params: Any = None) -> Any:
+        self.asked.append(params)
+        answer = self.left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Crossed:
+    """What crosses the wire: `connect(..., trace=crossed)`."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.received: list[Any] = []
+
+    def __call__(self, direction: Literal["sent", "received"], line: bytes) -> None:
+        (self.sent if direction == "sent" else self.received).append(json.loads(line))
+
+
+@asynccontextmanager
+async def opened(version: str, server: str = "sdk_conversation.py", **options: Any) -> AsyncIterator[Client]:
+    argv = [sys.executable, str(HERE / server)]
+    with trio.fail_after(20):
+        async with connect_stdio(argv, versions=[version], stderr="discard", **options) as client:
+            yield client
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.text
+    return result.text
+
+
+async def error_of(client: Client, tool: str, **arguments: Any) -> tuple[int, Any]:
+    with pytest.raises(PeerError) as refused:
+        await client.call_tool(tool, arguments)
+    return refused.value.code, refused.value.data
+
+
+# -- Forms -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement(
+    "ELIC-1", "ELIC-5", "ELIC-9", "ELIC-11", "MRTR-6", "MRTR-7", "MRTR-9", "MRTR-10", "MRTR-16"
+)
+@revisions(E, D, C)
+async def test_it_fills_in_forms(version: str) -> None:
+    user, crossed = Answers(), Crossed()
+    async with opened(version, on_elicit=user, trace=crossed) as client:
+        user.left = [{"count": 2, "where": "window"}, {"dish": "soup"}]
+        told = await call(client, "book")
+        assert told == "{'loud': False, 'count': 2, 'where': 'window'}, accept: {'dish': 'soup'}"
+        assert [question.message for question in user.asked] == ["Seats", "To eat"]
+        assert user.asked[0].requested_schema["required"] == ["count"]
+        calls = [message for message in crossed.sent if message.get("method") == "tools/call"]
+        assert len(calls) == len({message["id"] for message in calls}) == (3 if version == E else 1)
+
+        # A user who turns away, and an own side that refuses: the first is an answer, and where there is none for the
+        # second it is one too.
+        user.left = [{"count": 1, "loud": True}, DECLINE]
+        assert await call(client, "book") == "{'loud': True, 'count': 1}, decline: None"
+        for answer, action in (DECLINE, "decline"), (CANCEL, "cancel"), (None, "cancel"):
+            user.left = [answer]
+            assert await call(client, "book") == f"seats: {action}, None"
+        user.left = [McpError(-1, "not now")]
+        if version == E:
+            assert await call(client, "book") == "seats: cancel, None"
+        else:
+            with pytest.raises(PeerError, match="not now"):
+                await client.call_tool("book")
+        assert user.left == []
+
+
+@pytest.mark.requirement("MRTR-7", "MRTR-9", "MRTR-10")
+@revisions(E, D, C)
+async def test_it_fills_in_forms_of_a_high_level_server(version: str) -> None:
+    """Which seals its state, so that it has to come back as it was, with the answers of this round and no others."""
+    user, crossed = Answers(), Crossed()
+    async with opened(version, "sdk_server.py", on_elicit=user, trace=crossed) as client:
+        for answer, action in ({"sure": True}, "accept"), (DECLINE, "decline"), (None, "cancel"):
+            user.left = [{"count": 2}, answer]
+            assert await call(client, "book", flight="KL 1234") == f"2 by the aisle on KL 1234: {action}"
+        assert [question.message for question in user.asked] == ["Seats on KL 1234", "Really 2?"] * 3
+        if version == E:
+            states = [
+                message["result"]["requestState"]
+                for message in crossed.received
+                if message.get("result", {}).get("resultType") == "input_required"
+            ]
+            retries = [
+                message["params"]["requestState"]
+                for message in crossed.sent
+                if "requestState" in message.get("params", {})
+            ]
+            assert len(states) == 6
+            assert retries == states
+        user.left = [DECLINE]
+        assert (await client.call_tool("book", {"flight": "KL 1234"})).is_error
+
+
+@pytest.mark.requirement("MRTR-10", "MRTR-11")
+async def test_a_call_is_made_again_as_it_was_and_not_for_ever() -> None:
+    crossed = Crossed()
+
+    async def fill(params: ElicitParams) -> dict[str, Any]:
+        await call(client, "unlock", id="x")
+        return {"dish": "soup"}
+
+    async with opened(E, on_elicit=fill, trace=crossed) as client:
+        with pytest.raises(RemoteProtocolError, match="still asks after 10 rounds"):
+            await client.call_tool(
+                "pester", {"about": "it"}, meta={LOG_LEVEL: "debug"}, progress=lambda *step: None
+            )
+    sent = [message["params"] | {"id": message["id"]} for message in crossed.sent if "id" in message]
+    first, *retries = [params for params in sent if params.get("name") == "pester"]
+    assert len(retries) == 10
+    assert first["_meta"][LOG_LEVEL] == "debug"
+    for retry in retries:
+        assert retry["arguments"] == first["arguments"] == {"about": "it"}
+        assert retry["_meta"].keys() == first["_meta"].keys() >= {"progressToken"}
+        assert retry["_meta"] | {"progressToken": 0} == first["_meta"] | {"progressToken": 0}
+        assert list(retry["inputResponses"].values()) == [{"action": "accept", "content": {"dish": "soup"}}]
+    assert len({params["id"] for params in sent}) == len(sent)
+    others = [params for params in sent if params.get("name") == "unlock"]
+    assert len(others) == 10
+    assert not any("inputResponses" in params or "requestState" in params for params in others)
+
+
+@pytest.mark.requirement("ELIC-10")
+@revisions(E, D)
+async def test_a_form_that_is_filled_in_wrongly_is_not_sent(version: str) -> None:
+    crossed = Crossed()
+    async with opened(version, on_elicit=Answers({"count": 9}), trace=crossed) as client:
+        if version == E:
+            with pytest.raises(LocalProtocolError, match="count is more than 8"):
+                await client.call_tool("book")
+        else:
+            assert await error_of(client, "book") == (-32603, UNSET)
+    assert not any("content" in message.get("result", {}) for message in crossed.sent)
+
+
+@pytest.mark.requirement("CXL-6", "CXL-13", "CXL-18")
+@revisions(E, D, C)
+async def test_a_question_ends_with_its_call(version: str) -> None:
+    withdrawn = trio.Event()
+
+    async def ponder(params: ElicitParams) -> None:
+        scope.cancel()
+        try:
+            await trio.sleep_forever()
+        finally:
+            withdrawn.set()
+
+    async with opened(version, on_elicit=ponder) as client:
+        with trio.CancelScope() as scope:
+            await client.call_tool("hang")
+        assert scope.cancelled_caught
+        await withdrawn.wait()
+        assert await call(client, "cancelled") == "yes"
+
+
+# -- Pages -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ELIC-2", "ELIC-14", "ELIC-15")
+@revisions(E, D)
+async def test_its_user_visits_pages(version: str) -> None:
+    user, crossed = Answers({}, DECLINE, None), Crossed()
+    async with opened(version, on_elicit=user, elicitation=PAGES, trace=crossed) as client:
+        for id, action in ("a", "accept"), ("b", "decline"), ("c", "cancel"):
+            assert await call(client, "visit", id=id) == f"{action}, None"
+        for id, question in zip("abc", user.asked, strict=True):
+            assert (question.mode, question.message) == ("url", "Please log in.")
+            assert question.url == f"https://example.com/pages?id={id}"
+            assert question.elicitation_id == (id if version == D else None)
+        if version == D:
+            # The news are for whoever shows pages; nothing here waits for them, whether the id is known or not.
+            for id in "a", "unknown":
+                assert await call(client, "unlock", id=id) == "done"
+            complete = "notifications/elicitation/complete"
+            heard = [message for message in crossed.received if message.get("method") == complete]
+            assert [message["params"]["elicitationId"] for message in heard] == ["a", "unknown"]
+
+
+@pytest.mark.requirement("ELIC-15", "ELIC-16")
+async def test_it_is_told_which_page_its_user_has_to_visit_first() -> None:
+    async with opened(D, on_elicit=Answers(), elicitation=PAGES) as client:
+        page = {
+            "mode": "url",
+            "message": "Please log in.",
+            "url": "https://example.com/pages?id=p",
+            "elicitationId": "p",
+        }
+        assert await error_of(client, "locked", id="p") == (-32042, {"elicitations": [page]})
+        await client.call_tool("unlock", {"id": "p"})
+        assert await call(client, "locked", id="p") == "open"
+
+
+# -- The model ---------------------------------------------------------------------------------------------------------------
+
+
+def said(reason: str, *blocks: Any) -> CreateMessageResult:
+    [*content] = blocks
+    return CreateMessageResult(
+        role="assistant",
+        content=content if len(content) > 1 else content[0],
+        model="small-1",
+        stop_reason=reason,
+    )
+
+
+@pytest.mark.requirement("SAMP-1", "SAMP-2", "SAMP-3", "SAMP-12", "SAMP-13")
+@revisions(*ALL)
+async def test_its_model_goes_on(version: str) -> None:
+    model = Answers(said("endTurn", TextContent("Hello")), None)
+    async with opened(version, on_sample=model) as client:
+        assert await call(client, "say", text="Say hello.") == "small-1: Hello (endTurn)"
+        [question] = model.asked
+        assert isinstance(question, CreateMessageParams)
+        assert [message.content for message in question.messages] == [TextContent("Say hello.")]
+        assert (question.max_tokens, question.system_prompt, question.temperature) == (9, "Be brief.", 0.5)
+        assert question.stop_sequences == ["."]
+        preferences = question.model_preferences
+        assert preferences is not None
+        assert preferences.speed_priority == 1
+        assert [hint.name for hint in preferences.hints or ()] == ["small"]
+
+        # Its user does not want that. In 2026-07-28 that cannot be said, and the call ends at once.
+        with pytest.raises(McpError if version == E else PeerError, match="rejected") as refused:
+            await client.call_tool("say", {"text": "Say it again."})
+        assert refused.value.code == -1
+
+
+@pytest.mark.requirement("SAMP-4", "SAMP-7", "SAMP-8")
+@revisions(E, D)
+async def test_its_model_uses_tools(version: str) -> None:
+    both = ToolUseContent("u1", "add", {"a": 2, "b": 3}), ToolUseContent("u2", "add", {"a": 4, "b": 5})
+    model = Answers(
+        said("toolUse", TextContent("Let me see."), *both),
+        said("toolUse", ToolUseContent("u3", "add", {"a": 5, "b": 9})),
+        said("endTurn", TextContent("14")),
+    )
+    async with opened(version, on_sample=model, sampling=TOOLS) as client:
+        assert await call(client, "calculate", task="2 + 3 + 4 + 5") == "small-1: 14 (endTurn)"
+    first, _, last = model.asked
+    assert [tool.name for tool in first.tools] == ["add"]
+    assert first.tool_choice.mode == "auto"
+    assert [message.role for message in last.messages] == ["user", "assistant"] * 2 + ["user"]
+    assert last.messages[1].content == [TextContent("Let me see."), *both]
+    results = [block for message in last.messages[2::2] for block in message.content]
+    assert results == [
+        ToolResultContent(tool_use_id=id, content=[TextContent(total)])
+        for id, total in (("u1", "5"), ("u2", "9"), ("u3", "14"))
+    ]
+
+
+# -- The roots ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ROOT-1", "ROOT-2", "ROOT-4")
+@revisions(*ALL)
+async def test_it_tells_its_roots(version: str) -> None:
+    places: list[Any] = [Root("file:///home/me", "home"), PurePosixPath("/work")]
+    async with opened(version, on_roots=lambda: places) as client:
+        assert await call(client, "where") == "home=file:///home/me, None=file:///work"
+        places[:] = ["file:///elsewhere"]
+        client.roots_changed()
+        if version != E:
+            assert await call(client, "known") == "file:///elsewhere"
+        assert await call(client, "where") == "None=file:///elsewhere"
+
+
+# -- All of it, and nothing --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MRTR-4", "MRTR-6")
+@revisions(E, D, C)
+async def test_it_is_asked_for_everything_at_once(version: str) -> None:
+    """And answers side by side: none of these ends before all have begun."""
+    begun = 0
+    all_begun = trio.Event()
+
+    def answers(answer: Any) -> Any:
+        async def wait_for_the_others(*params: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            if begun == 3:
+                all_begun.set()
+            await all_begun.wait()
+            return answer
+
+        return wait_for_the_others
+
+    async with opened(
+        version,
+        on_elicit=answers({"dish": "soup"}),
+        on_sample=answers(said("endTurn", TextContent("So."))),
+        on_roots=answers(["file:///work"]),
+    ) as client:
+        assert await call(client, "plan") == "{'dish': 'soup'}, small-1, file:///work"
+
+
+@pytest.mark.requirement("ELIC-2", "ELIC-3", "SAMP-5", "ROOT-5")
+@revisions(E, D)
+async def test_what_it_did_not_offer_to_answer_is_an_error(version: str) -> None:
+    """This server asks all the same. The error is the server's to see or, in 2026-07-28, that of whoever called."""
+    nobody: dict[str, dict[str, Any]] = {
+        "book": {},
+        "say": {"text": "Hello"},
+        "where": {},
+        "visit": {"id": "v"},
+    }
+    some: dict[str, dict[str, Any]] = {"visit": {"id": "v"}, "calculate": {"task": "2 + 3"}}
+    asked: dict[str, Any] = {"on_elicit": Answers(), "on_sample": Answers()}
+    cases: list[tuple[dict[str, Any], dict[str, dict[str, Any]], int]] = [
+        ({}, nobody, -32601),
+        (asked, some, -32602),
+    ]
+    for options, tools, code in cases:
+        async with opened(version, **options) as client:
+            for tool, arguments in tools.items():
+                if version == E:
+                    with pytest.raises(RemoteProtocolError, match="did not declare"):
+                        await client.call_tool(tool, arguments)
+                else:
+                    assert (tool, *await error_of(client, tool, **arguments)) == (tool, code, UNSET)
