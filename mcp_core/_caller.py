@@ -59,6 +59,8 @@ _CLIENT, _SERVER = Role.CLIENT, Role.SERVER
 _LOG, _SET_LEVEL = "notifications/message", "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
+# The options that hear a notification.
+_TOLD_TO: Final = {_LOG: "on_log", "notifications/elicitation/complete": "on_elicitation_complete"}
 _LEVEL: Final = "io.modelcontextprotocol/logLevel"  # the member of a request's `_meta` that does the same
 
 T = TypeVar("T")
@@ -100,8 +102,7 @@ class Caller(abc.ABC):
         self._standing = Standing(self._conn)
         self._cache = ResultCache() if options.get("cache", True) else None
         self._outputs = Outputs()
-        self._on_log = options.get("on_log")
-        self._log_level = options.get("log_level") or (None if self._on_log is None else "info")
+        self._log_level = options.get("log_level") or (None if options.get("on_log") is None else "info")
         self._meta: Mapping[str, Any] = {}  # what each request carries beside what the connection adds
         self._respondent = Respondent(options)
         self._questions = OpenQuestions(self._conn, self._respondent, self._run, self._hold, self._report)
@@ -428,11 +429,13 @@ class Caller(abc.ABC):
             self._cache.invalidate(name, self._just(notification))
         if name == _TOOLS_CHANGED:
             self._outputs.forget()
-        if name == _LOG and self._on_log is not None:
+        option = _TOLD_TO.get(name)
+        callback: Any = self._options.get(option) if option is not None else None
+        if callback is not None:
             try:
-                self._on_log(notification.params)
+                callback(notification.params)
             except Exception as exc:  # noqa: BLE001 - rule 3
-                self._report("on_log failed", exc)
+                self._report(f"{option} failed", exc)
 
     def _just(self, notification: NotificationReceived) -> str | None:
         """The URI of the one resource that a notification is about, if we know that it is about this and no part of another."""

@@ -42,6 +42,8 @@ class CallerOptions(AskedOptions, total=False):
         keep_alive: seconds of silence after which the server is asked whether it lives; after as many more it is given up. By
             default it never is.
         on_log: called with each log message of the server. What it raises is reported, and ends nothing.
+        on_elicitation_complete: called when the server says that the user is done with a page that he was asked to visit, or that
+            an error of code -32042 named (2025-11-25 only); like `on_log`.
         log_level: the least severe log message wanted; `Caller.set_log_level` changes it. Unless given, "info" if there is an
             `on_log`, else the server is not told.
         cache: whether to use answers again for as long as the server says that they stay fresh (2026-07-28); True by default.
@@ -55,6 +57,7 @@ class CallerOptions(AskedOptions, total=False):
     initialize_timeout: float | None
     keep_alive: float | None
     on_log: Callable[[t.LoggingMessageParams], object] | None
+    on_elicitation_complete: Callable[[t.ElicitationCompleteParams], object] | None
     log_level: t.LoggingLevel | None
     cache: bool
 

@@ -617,6 +617,16 @@ def test_log_messages_are_heard_before_the_conversation_is_open() -> None:
     assert [params.level for params in heard] == ["debug"]
 
 
+def test_that_a_page_is_done_with_is_heard() -> None:
+    heard: list[t.ElicitationCompleteParams] = []
+    client = opened(D, on_elicitation_complete=heard.append)
+    client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
+    assert [params.elicitation_id for params in heard] == ["page-1"]
+    client = opened(D)
+    client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
+    assert client.reports == []
+
+
 def test_what_on_log_raises_is_reported_and_ends_nothing() -> None:
     raised = KeyError("mine")
 
