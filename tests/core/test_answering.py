@@ -174,7 +174,7 @@ def test_a_list_of_roots_is_looked_at_each_time() -> None:
     assert len(outcome(respondent.answer(ROOTS)).roots) == 2
 
 
-@pytest.mark.requirement("ELIC-10")
+@pytest.mark.requirement("ELIC-10", "ERR-4")
 @pytest.mark.parametrize(
     ("question", "given", "error", "words"),
     [

@@ -146,6 +146,17 @@ def test_a_cancelled_subscription_is_told_nothing_more() -> None:
     assert talk.says() == []
 
 
+@pytest.mark.requirement("SUB-10")
+def test_progress_and_log_messages_are_never_told_to_who_listens() -> None:
+    talk = server(E)
+    talk.answer(
+        modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, progressToken=1)
+    )
+    assert not talk.conn.send_progress(1, 0.5)
+    assert not talk.conn.send_log("emergency", "x", related=1)
+    assert talk.says() == []
+
+
 def test_too_many_subscriptions() -> None:
     talk = listening(1, listens=1, uris=2, uri=8)
     assert_error(talk.refusal(listen(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")

@@ -204,6 +204,7 @@ def test_other_events_mean_nothing() -> None:
     assert (drained(listening), listening.over) == ([], False)
 
 
+@pytest.mark.requirement("SUB-14")
 @pytest.mark.parametrize(
     ("wanted", "uri", "is_told"),
     [

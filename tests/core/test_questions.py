@@ -66,7 +66,7 @@ def test_the_table_of_questions(row: Method) -> None:
     assert (legacy.params, legacy.result, legacy.needs) == (row.params, row.result, row.needs)
 
 
-@pytest.mark.requirement("MRTR-5", "ELIC-2", "ELIC-5")
+@pytest.mark.requirement("MRTR-5", "ELIC-2", "ELIC-5", "CAP-10")
 @pytest.mark.parametrize(
     ("question", "declared", "missing"),
     [

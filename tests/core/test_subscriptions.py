@@ -279,6 +279,7 @@ def test_a_uri_named_twice_is_honoured_once() -> None:
     }
 
 
+@pytest.mark.requirement("SUB-16")
 @pytest.mark.parametrize(
     "named", ["{}", '{"toolsListChanged":false,"resourceSubscriptions":[]}', '{"taskIds":["t"]}']
 )

@@ -369,7 +369,7 @@ def test_elsewhere_nobody_can_ask(version: str) -> None:
 # -- Pages that have to be visited first ----------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("ELIC-16")
+@pytest.mark.requirement("ELIC-16", "ERR-3")
 def test_a_page_is_an_error() -> None:
     talk = stage(D)
     (answer,) = talk.calls("visit")

@@ -47,6 +47,7 @@ def test_in_prompts_and_results(block: t.ContentBlock, text: str) -> None:
     assert "array" in refused(f'{{"role":"user","content":[{text}]}}', t.PromptMessage)
 
 
+@pytest.mark.requirement("CONT-3")
 @pytest.mark.parametrize(("block", "text"), FOR_MODELS)
 def test_in_sampling(block: t.SamplingContent, text: str) -> None:
     says(t.SamplingMessage("user", block), f'{{"role":"user","content":{text}}}')
