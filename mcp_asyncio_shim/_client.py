@@ -28,7 +28,7 @@ from mcp_core.registry import Server
 
 from ._link import Link, Streams
 from ._pipes import child_streams
-from ._server import _log, serve_streams, start_job
+from ._server import _log, converse, lifespan_of, start_job
 
 T = TypeVar("T")
 
@@ -130,9 +130,11 @@ async def connect(
 async def _memory(server: Server) -> AsyncIterator[Streams]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        serving = asyncio.create_task(serve_streams(server, *await asyncio.open_connection(sock=theirs)))
-        try:
-            yield await asyncio.open_connection(sock=ours)
-        finally:
-            serving.cancel()
-            await asyncio.wait({serving})
+        async with lifespan_of(server) as value:  # what it raises is the caller's to hear
+            far = await asyncio.open_connection(sock=theirs)
+            serving = asyncio.create_task(converse(server, far, value))
+            try:
+                yield await asyncio.open_connection(sock=ours)
+            finally:
+                serving.cancel()
+                await asyncio.wait({serving})

@@ -428,3 +428,18 @@ def test_a_command_is_not_one_string() -> None:
                 pass
 
     run(main())
+
+
+def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if server.info.name:
+            raise FileNotFoundError("the database is gone")
+        yield
+
+    async def main() -> None:
+        async with connect(Server("s", lifespan=lifespan)):
+            raise AssertionError
+
+    with pytest.raises(FileNotFoundError, match="the database is gone"):
+        asyncio.run(main())
