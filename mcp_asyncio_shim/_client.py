@@ -28,7 +28,7 @@ from mcp_core.registry import Server
 
 from ._link import Link, Streams
 from ._pipes import child_streams
-from ._server import _log, converse, lifespan_of, start_job
+from ._server import _log, converse, start_job
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ async def connect(
 async def _memory(server: Server) -> AsyncIterator[Streams]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        async with lifespan_of(server) as value:  # what it raises is the caller's to hear
+        async with server.lifespan() as value:  # what it raises is the caller's to hear
             far = await asyncio.open_connection(sock=theirs)
             serving = asyncio.create_task(converse(server, far, value))
             try:

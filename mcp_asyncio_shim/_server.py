@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from mcp_core import Answering, Connection, Event, RequestReceived, Role
@@ -90,12 +90,8 @@ async def serve_streams(
     *Resource handling*: the writer is closed at the end, and the lifespan left. Handlers are cancelled, once, and waited for.
     *Error handling*: nothing that a client sends or a handler raises ends this; a stream that breaks is an end like any other.
     """
-    async with lifespan_of(server) as value:
+    async with server.lifespan() as value:
         await converse(server, (reader, writer), value, grace)
-
-
-def lifespan_of(server: Server) -> AbstractAsyncContextManager[Any]:
-    return server.lifespan(server) if server.lifespan is not None else nullcontext()
 
 
 async def converse(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:

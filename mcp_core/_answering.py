@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Answering", "AskedOptions", "OpenQuestions", "OurTurn", "Respondent", "answer_form"]
 
-_REJECTED: Final = (
-    -1
-)  # the code of client/sampling for a user who does not want this; outside the reserved range
+# What client/sampling says for a user who does not want this; it is outside the reserved range.
+_REJECTED: Final = -1
 _INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
 
 

@@ -21,7 +21,7 @@ from ._child import Grace, spawn
 from ._client import Client
 from ._memory import memory_pair
 from ._nursery import open_quiet_nursery
-from ._server import converse, lifespan_of
+from ._server import converse
 
 if TYPE_CHECKING:
     import os
@@ -151,7 +151,7 @@ async def connect_stdio(
 async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterator[Client]:
     ours, theirs = memory_pair()
     # The lifespan is entered here: what it raises is the caller's to hear, not a client's that finds the server gone.
-    async with ours, theirs, lifespan_of(server) as value, open_quiet_nursery() as nursery:
+    async with ours, theirs, server.lifespan() as value, open_quiet_nursery() as nursery:
         nursery.start_soon(converse, server, theirs, value)
         async with connect_stream(ours, **options) as client:
             yield client

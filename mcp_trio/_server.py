@@ -11,7 +11,7 @@ What the server offers is declared on `mcp_core.registry.Server`, which knows no
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -53,7 +53,7 @@ async def serve_stream(
     *Error handling*: nothing that a client sends or a handler raises ends this; a stream that breaks is the end of the
     conversation like any other. What the lifespan raises comes out as it is.
     """
-    async with stream, lifespan_of(server) as value:
+    async with stream, server.lifespan() as value:
         await converse(server, stream, value, stop, grace, grace)
 
 
@@ -70,7 +70,7 @@ async def serve_stdio(server: Server, *, stop: trio.Event | None = None, grace: 
         ConnectFailed: stdin or stdout is not open, or this is not a POSIX system.
     """
     with standard_streams() as stream:
-        async with stream, lifespan_of(server) as value:
+        async with stream, server.lifespan() as value:
             await converse(server, stream, value, stop, grace, min(grace, _GRACE_AFTER_STDIN))
 
 
@@ -105,7 +105,7 @@ async def serve_listeners(
     async with AsyncExitStack() as opened:
         for listener in listeners:  # to be closed also if the lifespan does not come about
             await opened.enter_async_context(listener)
-        value = await opened.enter_async_context(lifespan_of(server))
+        value = await opened.enter_async_context(server.lifespan())
         conversations = await opened.enter_async_context(open_quiet_nursery(wait=True))
         accepting = await opened.enter_async_context(open_quiet_nursery(wait=stop is None))
         accept = partial(trio.serve_listeners, serve_one, list(listeners), handler_nursery=conversations)
@@ -113,11 +113,6 @@ async def serve_listeners(
         task_status.started(listeners)
         if stop is not None:
             await stop.wait()
-
-
-def lifespan_of(server: Server) -> AbstractAsyncContextManager[Any]:
-    """The server's lifespan, or one that does nothing."""
-    return server.lifespan(server) if server.lifespan is not None else nullcontext()
 
 
 async def converse(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
@@ -155,7 +155,7 @@ class Server:
         self._logging = logging
         self._keep_alive = keep_alive
         self._ring = KeyRing(state_keys) if state_keys is not None else None
-        self.lifespan = lifespan
+        self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
         self._services: dict[Service, None] = {}
         self._lists = Lists(
@@ -493,6 +493,11 @@ class Server:
         if self._ring is None:
             self._ring = KeyRing({"process": entropy(32)})
         return self._ring
+
+    def lifespan(self) -> AbstractAsyncContextManager[Any]:
+        """The lifespan that the server was declared with, for a runtime to enter around the conversations that it serves, or
+        one that does nothing and gives None."""
+        return self._lifespan(self) if self._lifespan is not None else nullcontext()
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
         """What to do about a request: send a `Result` or `Raw` as it is, or run an `Invocation`.

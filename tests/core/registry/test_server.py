@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +15,9 @@ from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, RequestReceived
 from mcp_core.registry import DeclarationError, Invocation, Server
 from mcp_core.types import Icon, Result
 from tests.core.registry.asking import EVERY_DIALECT, E, answered, request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 def full() -> Server:
@@ -239,3 +244,16 @@ def test_the_keys_of_a_server() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             Server("s", state_keys=keys)
+
+
+def test_the_lifespan_is_entered_with_the_server() -> None:
+    @asynccontextmanager
+    async def lifespan(served: Server) -> AsyncIterator[str]:
+        yield f"of {served.info.name}"
+
+    async def value_of(server: Server) -> Any:
+        async with server.lifespan() as value:
+            return value
+
+    assert asyncio.run(value_of(Server("s", lifespan=lifespan))) == "of s"
+    assert asyncio.run(value_of(Server("s"))) is None
