@@ -15,7 +15,7 @@ second time and by itself, since a wrong revision is a better answer than wrong 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct, field
 
@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
     from ._config import Config, Terms
 
-__all__ = ["Admission", "Refusal", "admit"]
+__all__ = ["Admission", "Mirror", "Refusal", "admit"]
+
+
+class Mirror(Protocol):
+    """What a transport says of a request beside its message, as HTTP does in headers. Both give what does not agree, None if all
+    does; `check_head` comes before it is asked whether there is such a revision or method, `check_params` after."""
+
+    def check_head(
+        self, method: str, version: str, row: Method | None, params: Raw | bytes
+    ) -> str | None: ...
+
+    def check_params(self, row: Method, params: Any) -> str | None: ...
 
 
 class Admission(Struct, gc=False):
@@ -104,10 +115,12 @@ def admit(
     rows: Mapping[str, Method],
     state: State,
     remembered: Peer | None,
+    mirror: Mirror | None = None,
 ) -> Admission:
     """Let a request in, or raise `Refusal`.
 
-    `rows` are the methods that `role` receives in any revision served; `remembered` is the peer of the handshake.
+    `rows` are the methods that `role` receives in any revision served; `remembered` is the peer of the handshake; `mirror` has
+    to agree with a request that carries who asks.
     """
     row = rows.get(method)
     params: Any = None
@@ -128,8 +141,11 @@ def admit(
         and (meta.protocol_version is not None or meta.client_capabilities is not None)
         and role is _SERVER
     ):
-        peer = _carried(meta, config, state)
+        version = _version_of(meta, config)
+        _agree(mirror.check_head(method, version, row, raw) if mirror is not None else None, config)
+        peer = _carried(version, meta, config, state)
     else:
+        mirror = None
         peer = _settled(step, params, problem, role, config, state, remembered)
     dialect = peer.dialect
     terms = config.terms[role][dialect]
@@ -143,6 +159,8 @@ def admit(
         )
     if params is None:
         raise Refusal(Fault.INVALID_PARAMS, f"the params of {method} do not fit: {problem}", dialect=dialect)
+    if mirror is not None:
+        _agree(mirror.check_params(row, params), config)
     return Admission(row, params, peer, terms, meta.progress_token if meta is not None else None)
 
 
@@ -185,14 +203,25 @@ def _settled(
     raise Refusal(Fault.INVALID_REQUEST, "the conversation has not been initialized")
 
 
-def _carried(meta: t.RequestMeta, config: Config, state: State) -> Peer:
-    """Who asks, by the request's own `_meta`."""
+def _version_of(meta: t.RequestMeta, config: Config) -> str:
+    """The revision that the request's own `_meta` names, if it has all that it has to have."""
     version = meta.protocol_version
     if version is None or meta.client_capabilities is None:
         missing = "protocolVersion" if version is None else "clientCapabilities"
         raise Refusal(
             Fault.INVALID_PARAMS, f"_meta lacks io.modelcontextprotocol/{missing}", dialect=config.dialects[0]
         )
+    return version
+
+
+def _agree(problem: str | None, config: Config) -> None:
+    if problem is not None:
+        raise Refusal(Fault.HEADER_MISMATCH, problem, dialect=config.dialects[0])
+
+
+def _carried(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:
+    """Who asks, by the request's own `_meta`."""
+    assert meta.client_capabilities is not None
     dialect = config.by_version.get(version)
     if dialect is None or dialect.stateful:
         raise Refusal(

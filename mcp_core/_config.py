@@ -13,6 +13,7 @@ It does not know any peer.
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -223,6 +224,12 @@ class Config:
         return (
             f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
         )
+
+    def without_handshake(self) -> Config:
+        """The same, on a connection that serves no handshake: there each request has to carry who asks."""
+        other = copy(self)
+        other.stateful = ()
+        return other
 
     @property
     def versions(self) -> list[str]:

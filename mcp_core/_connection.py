@@ -9,7 +9,7 @@ Rules of this file:
    and reported as `MessageRejected`; only our own caller's mistakes are exceptions (`LocalProtocolError`).
 4. What the protocol fully determines is done without an event (`REPLIES`, `_NOTED`), so that no driver can forget it.
 
-It does not know transports, time or tasks, nor which of its two roles is the interesting one.
+It does not know transports, time or tasks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ._events import (
     RequestReceived,
 )
 from ._hearing import HEARD, Hearing
-from ._intake import Intake
+from ._intake import Intake, Via
 from ._jsonrpc import (
     BadMessage,
     Unreadable,
@@ -80,8 +80,7 @@ __all__ = ["Connection"]
 
 # Looking up a member of an enum costs more than most checks that it is used in.
 _CLIENT, _SERVER, _CLOSED, _OPEN, _ANSWER = Role.CLIENT, Role.SERVER, State.CLOSED, Life.OPEN, Kind.ANSWER
-_ENDING: Final = (State.CLOSING, _CLOSED)
-_NO_PARAMS: Final = b"{}"
+_ENDING, _NO_PARAMS = (State.CLOSING, State.CLOSED), b"{}"
 
 
 class Connection:
@@ -91,12 +90,11 @@ class Connection:
 
     *Facts* may be read at any time: `state`, `peer`, `in_flight`, `queued()`, `stats()`, `probing`.
 
-    *What arrived* goes in by `receive_data` (framed streams; `b""` is the end), `receive_message` (one whole message) and
-    `handle_timeout`. They take the monotonic time in seconds.
+    *What arrived* goes in by `receive_data` (framed streams; `b""` is the end), `receive_message` (one whole message),
+    `receive_failure` (there will be none) and `handle_timeout`. They take the monotonic time in seconds.
 
-    *What we want to say* goes in by `open`, `send_request`, `send_notification`, `send_progress`, `send_log`, `send_result`,
-    `send_error`, `send_cancel`, `wind_down` and `close`. They raise `LocalProtocolError` if the protocol does not allow it, and then
-    nothing was sent.
+    *What we want to say* goes in by `open`, `close`, `wind_down` and all that begins with `send`. They raise `LocalProtocolError`
+    if the protocol does not allow it, and then nothing was sent.
 
     *What to do now*, after any call of the two kinds above and in this order: write `data_to_send()` (or
     `messages_to_send()`), set one timer to `next_deadline()`, and take `next_event()` until it gives `NEED_DATA` or
@@ -105,17 +103,18 @@ class Connection:
     Args:
         role: which end this is.
         config: what we are; shared by all connections of a server or client.
-        peer: who is at the other end, if that is settled by other means than a handshake on this connection.
+        peer: who is at the other end, if that is settled by other means than a handshake here.
+        bucket: what the tool calls of this peer are counted by, if it has several connections at once.
     """
 
     __slots__ = tuple(
-        """
-        config peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive
-        _most_queued _now _opener _out _rejections _requests _rows
-        """.split()
+        "config peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive _most_queued _now"
+        " _opener _out _rejections _requests _rows".split()
     )
 
-    def __init__(self, role: Role, config: Config, *, peer: Peer | None = None) -> None:
+    def __init__(
+        self, role: Role, config: Config, *, peer: Peer | None = None, bucket: Bucket | None = None
+    ) -> None:
         self.role = role
         self.config = config
         self.peer: Peer | None = None
@@ -134,7 +133,7 @@ class Connection:
         self._opener: Opener | None = None
         self._hearing: Hearing | None = None
         rate = config.limits.tool_calls
-        self._bucket = Bucket(rate) if rate is not None else None
+        self._bucket = bucket or (Bucket(rate) if rate is not None else None)
         self._keep_alive = KeepAlive(config.keep_alive)
         if peer is not None:
             self._remember(peer)
@@ -151,16 +150,16 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Requests of the peer that were handed out and not ended, the cancelled ones whose handler still runs included."""
+        """Requests of the peer that were handed out and not ended, cancelled ones whose handler still runs included."""
         return self._requests.in_flight
 
     @property
     def probing(self) -> bool:
-        """Whether the opening waits, or waited when the connection ended, for the answer to `server/discover`."""
+        """Whether the opening waits, or waited at the end, for the answer to `server/discover`."""
         return self._opener is not None and self._opener.probing
 
     def queued(self, related: RequestId | None = None) -> int:
-        """Bytes that wait to be sent: all of them, or those that belong to the peer's request `related`."""
+        """Bytes that wait to be sent: all, or those that belong to the peer's request `related`."""
         return self._out.queued if related is None else self._out.queued_for(related)
 
     def stats(self) -> Stats:
@@ -180,21 +179,28 @@ class Connection:
     # -- What arrived -----------------------------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Take in bytes of a stream of lines, however they are split; `b""` says that no more will come."""
+        """Take in bytes of a stream of lines, however they are split; `b""` is the end."""
         self._heard(now)
         if not data:
             self._eof = True
         elif self.state is not _CLOSED:
             self._intake.feed(data)
 
-    def receive_message(self, data: bytes, now: float, *, related: RequestId | None = None) -> None:
-        """Take in one whole message from a transport that keeps messages apart.
-
-        `related` is the request of ours on whose stream it came, if the transport has such streams.
-        """
+    def receive_message(self, data: bytes, now: float, via: Via | None = None) -> None:
+        """Take in one whole message from a transport that keeps messages apart. `via`: what else that tells of it."""
         self._heard(now)
         if self.state is not _CLOSED:
-            self._intake.add(data, related)
+            self._intake.add(data, via)
+
+    def receive_failure(
+        self, id: RequestId, error: McpTrioError, now: float, *, status: int | None = None
+    ) -> None:
+        """Our request `id` gets no JSON-RPC answer: the transport says `error` instead, over HTTP with a `status` (0: not even
+        that). Nothing happens if the request is over."""
+        self._now = now
+        call = self._asked.table.pop(id, None)
+        if call is not None:
+            self._failed(id, call, error, Reply(status=status, failure=error))
 
     def handle_timeout(self, now: float) -> None:
         """The time is `now`: do what `next_deadline` announced, if it is due."""
@@ -211,10 +217,8 @@ class Connection:
     # -- What we want to say ------------------------------------------------------------------------------------------------
 
     def open(self, now: float, *, verdict: Peer | None = None) -> None:
-        """Client: find a common revision. `PeerReady` or `ConnectionClosed` will say how it ended.
-
-        `verdict` is the peer of an earlier conversation with the same server; it saves the probe.
-        """
+        """Client: find a common revision. `PeerReady` or `ConnectionClosed` will say how it ended. `verdict` is the peer of an
+        earlier conversation with the same server; it saves the probe."""
         if self.role is not _CLIENT or self.state is not State.NEW:
             raise LocalProtocolError("only a client opens a conversation, and only once")
         self._now = now
@@ -231,6 +235,7 @@ class Connection:
         related: RequestId | None = None,
         meta: Mapping[str, Any] | None = None,
         progress: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> RequestId:
         """Ask the peer; returns the id. `ResultReceived`, `ErrorReceived` or `InputRequested` will carry `token`.
 
@@ -241,6 +246,7 @@ class Connection:
             related: the peer's request that is being worked on and needs this one. Cancelling that cancels this.
             meta: more members for `_meta`.
             progress: ask for `ProgressReceived`.
+            headers: for a transport that has them.
 
         Raises:
             LocalProtocolError: the conversation is not open, the peer's revision has no such request, or the peer did
@@ -251,12 +257,13 @@ class Connection:
             raise LocalProtocolError("the connection is closed: no answer would come")
         if self.state is not State.READY and related is None:
             raise LocalProtocolError("the conversation is not open yet")
+        dialect = peer.dialect
         row = may_request(method, peer, self.role, self.config, self.state)
         id = self._asked.next_id
-        terms = self.config.terms[self.role][peer.dialect]
+        terms = self.config.terms[self.role][dialect]
         data = encode_request(id, method, stamped_params(terms, params, meta, id if progress else None))
-        self._asked.add(Call(method, row, peer.dialect, token, related, progress))
-        self._out.put(Outgoing(data, Kind.REQUEST, id, related, method))
+        self._asked.add(Call(method, row, dialect, token, related, progress))
+        self._out.put(Outgoing(data, Kind.REQUEST, id, related, method, dialect, params, headers=headers))
         return id
 
     def send_notification(
@@ -269,36 +276,31 @@ class Connection:
         """Tell the peer something. `related` is the peer's request that it belongs to.
 
         Raises:
-            LocalProtocolError: the conversation is not open, the peer's revision has no such notification, or it needs
-                a capability that we did not declare.
+            LocalProtocolError: the conversation is not open, the peer's revision has no such notification, or it needs a
+                capability that we did not declare.
         """
         peer = self._peer_for(related)
         may_notify(method, peer, self.role, self.config, self.state)
         data = encode_notification(method, body(peer.dialect, params))
-        self._out.put(Outgoing(data, Kind.NOTIFICATION, None, related, method))
+        self._out.put(Outgoing(data, Kind.NOTIFICATION, None, related, method, peer.dialect, params))
 
     def send_progress(
         self, id: RequestId, progress: float, total: float | None = None, message: str | None = None
     ) -> bool:
         """Tell how far the peer's request `id` has come. False, and nothing is sent, if the peer did not ask for it, the
-        request is over, or `progress` has not grown since it was last told (the specification wants it to grow).
+        request is over, or `progress` has not grown since it was last told.
 
         Raises:
             LocalProtocolError: a number is infinite or none, which JSON cannot say.
         """
-        note = progress_note(id, self._requests.table.get(id), progress, total, message)
-        if note is not None:
-            self._out.put(note)
-        return note is not None
+        return self._out.offer(progress_note(id, self._requests.table.get(id), progress, total, message))
 
     def send_log(
         self, level: LoggingLevel, data: Any, *, logger: str | None = None, related: RequestId | None = None
     ) -> bool:
         """Send a log message; `related` is the peer's request that it is about. False, and nothing is sent, if the peer does
-        not want to hear that level, or the request is over.
-
-        Which levels it wants, a peer says with `logging/setLevel`, or in 2026-07-28 in each request; there nothing can be
-        said outside one (server/utilities/logging).
+        not want to hear that level, or the request is over. In 2026-07-28 nothing can be said outside a request
+        (server/utilities/logging).
 
         Raises:
             LocalProtocolError: there is no such level, or we did not declare `logging`.
@@ -307,17 +309,11 @@ class Connection:
         peer = self.peer if related is None else self._requests.listener(related, self.peer)
         if peer is not None:
             may_notify("notifications/message", peer, self.role, self.config, self.state)
-        note = log_note(peer, level, data, logger, related)
-        if note is not None:
-            self._out.put(note)
-        return note is not None
+        return self._out.offer(log_note(peer, level, data, logger, related))
 
     def send_change(self, change: Change) -> bool:
-        """Server: tell the peer that something has changed, if it wants to hear of that. False if it does not.
-
-        It is told once, however often it is said before the peer reads it. What the peer wants to hear of it says with the
-        handshake and `resources/subscribe`, or in 2026-07-28 with `subscriptions/listen`.
-        """
+        """Server: tell the peer that something has changed, if it wants to hear of that. False if it does not. It is told once,
+        however often it is said before the peer reads it."""
         if self._deaf or (self._hearing is None and self.peer is None):
             return False
         wanted = self._heard_by_peer().interests.publish(change)
@@ -325,9 +321,8 @@ class Connection:
         return wanted
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:
-        """Answer the peer's request `id`. False if it was cancelled: then nothing is sent.
-
-        A `Raw` result is an encoded object without `_meta`, already in the peer's revision.
+        """Answer the peer's request `id`. False if it was cancelled: then nothing is sent. A `Raw` result is an encoded object
+        without `_meta`, already in the peer's revision.
 
         Raises:
             LocalProtocolError: there is no such request, or it has been answered.
@@ -336,8 +331,7 @@ class Connection:
         request = self._requests.to_answer(id)
         if request is None:
             return False
-        members, stamp = stamped_result(request.terms, result)
-        self._answer(id, encode_result(id, members, stamp))
+        self._answer(Outgoing(encode_result(id, *stamped_result(request.terms, result)), _ANSWER, id), id)
         return True
 
     def send_error(self, id: RequestId, error: ErrorData) -> bool:
@@ -349,24 +343,23 @@ class Connection:
         """
         if self._requests.to_answer(id) is None:
             return False
-        self._answer(id, encode_error(id, encode(error)))
+        self._answer(_error(id, error), id)
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
-        """Give up our request `id`. Nothing happens if it was answered; no event will come for it."""
+        """Give up our request `id`; no event will come for it. Nothing happens if it was answered."""
         self._asked.give_up(id, reason)
 
     def wind_down(self) -> None:
-        """Server: take no more requests. Those that come are refused as busy, pings are answered, and what runs goes on
-        until `close`. Does nothing at a client, or on a connection that ends already."""
+        """Server: refuse further requests as busy, pings excepted; what runs goes on until `close`. Does nothing at a client."""
         if self.role is _SERVER and self.state not in _ENDING:
             self.state = State.CLOSING
             if self._hearing is not None:
                 self._hearing.end(tell=True)
 
     def close(self, error: McpTrioError | None = None) -> None:
-        """End the conversation: all that runs for the peer is cancelled, all that we wait for is lost. What is queued may
-        still be sent. Closing twice does nothing. `error` tells why, if it is not by our own wish."""
+        """End the conversation: what runs for the peer is cancelled, what we wait for is lost. What is queued may still be
+        sent. Closing twice does nothing. `error` tells why, if it is not by our own wish."""
         if self._deaf:
             self._cancel_all()
             self.state = _CLOSED
@@ -439,7 +432,10 @@ class Connection:
             if id in self._requests.table or (self._hearing is not None and id in self._hearing.interests):
                 in_use = f"request id {id!r} is still in use"
                 raise Refusal(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
-            admission = admit(method, raw, self.role, self.config, self._rows, self.state, self.peer)
+            via = self._intake.via
+            admission = admit(
+                method, raw, self.role, self.config, self._rows, self.state, self.peer, via.mirror
+            )
             if method in HEARD:
                 self._heard_by_peer().take(id, method, admission.params, admission.terms)
                 return
@@ -460,7 +456,7 @@ class Connection:
             if wait:
                 self._refuse(id, too_often(wait, peer.dialect))
                 return
-        event = RequestReceived(id, row, admission.params, peer, raw, self._intake.related)
+        event = RequestReceived(id, row, admission.params, peer, raw, via.related)
         place = self._requests.add(event, Request(peer, terms, _OPEN, admission.progress_token))
         if place:
             self._events.append(event)
@@ -484,9 +480,9 @@ class Connection:
         elif self.peer is None:
             # Before the opening is complete one kind may come: a server's log.
             if row.step is Step.PING:
-                self._events.append(NotificationReceived(row, told, None, self._intake.related))
+                self._events.append(NotificationReceived(row, told, None, self._intake.via.related))
         elif method in self.config.terms[self.role][self.peer.dialect].receives:
-            self._events.append(NotificationReceived(row, told, self.peer, self._intake.related))
+            self._events.append(NotificationReceived(row, told, self.peer, self._intake.via.related))
 
     def _response(self, envelope: Envelope) -> None:
         id = None if envelope.id is UNSET else envelope.id
@@ -500,7 +496,7 @@ class Connection:
         if call is None:
             return  # given up, or answered before: both are legal races
         if call.token is OPENING:
-            self._advance(reply_in(envelope))
+            self._advance(reply_in(envelope, self._intake.via.status))
         elif call.token is not STILL_THERE:
             self._events.append(answer(id, call, envelope))
 
@@ -580,7 +576,7 @@ class Connection:
         terms = self.config.terms[self.role][ask.dialect]
         id = self._asked.add(Call(ask.method, None, ask.dialect, OPENING))
         data = encode_request(id, ask.method, stamped_params(terms, question(ask, self.config), None, None))
-        self._out.put(Outgoing(data, Kind.REQUEST, id, None, ask.method))
+        self._out.put(Outgoing(data, Kind.REQUEST, id, None, ask.method, ask.dialect))
 
     def _opened(self, peer: Peer) -> None:
         self._remember(peer)
@@ -647,18 +643,18 @@ class Connection:
             raise LocalProtocolError("the conversation is not open yet")
         return self.peer
 
-    def _answer(self, id: RequestId, data: bytes) -> None:
-        """Send the answer to a request of the peer, and forget the request."""
+    def _answer(self, answer: Outgoing, id: RequestId) -> None:
+        """Send the answer to the peer's request `id`, and forget the request."""
         if self._asked.table:
             self._asked.give_up_for(id)
-        self._out.put(Outgoing(data, _ANSWER, id))  # raises if it is no JSON: then an answer is still to come
+        self._out.put(answer)  # raises if it is no JSON: then an answer is still to come
         del self._requests.table[id]
 
     def _refuse(self, id: RequestId, refusal: Refusal) -> None:
         self._rejected(refusal.message, refusal.fault, id, refusal.data)
-        answer = answer_to_refused(id, refusal, self.config, self._dialect)
-        if answer is not None:
-            self._out.put(Outgoing(answer, _ANSWER, id))
+        error = answer_to_refused(refusal, self.config, self._dialect)
+        if error is not None:
+            self._out.put(_error(id, error))
 
     def _reject(self, bad: BadMessage) -> None:
         """Report what is no message, answer it if it may be a request, and fail the call that it may have answered."""
@@ -666,17 +662,18 @@ class Connection:
         if bad.id is not None and bad.looks in ("response", "neither"):
             call = self._asked.table.pop(bad.id, None)
             if call is not None:
-                self._failed(bad.id, call, f"the answer to {call.method} is none: {bad.message}")
+                problem = f"the answer to {call.method} is none: {bad.message}"
+                self._failed(bad.id, call, RemoteProtocolError(problem), Reply(error=PeerError(0, problem)))
                 return
         answer = answer_to_bad_message(bad, self.role, self.config, self._dialect)
         if answer is not None:
-            self._out.put(Outgoing(answer, _ANSWER, bad.id))
+            self._out.put(_error(bad.id, *answer))
 
-    def _failed(self, id: RequestId, call: Call, problem: str) -> None:
+    def _failed(self, id: RequestId, call: Call, error: McpTrioError, to_opening: Reply) -> None:
         if call.token is OPENING:
-            self._advance(Reply(error=PeerError(0, problem)))
+            self._advance(to_opening)
         elif call.token is not STILL_THERE:
-            self._events.append(ErrorReceived(id, RemoteProtocolError(problem), call.token))
+            self._events.append(ErrorReceived(id, error, call.token))
 
     def _rejected(
         self,
@@ -687,6 +684,10 @@ class Connection:
     ) -> None:
         self._rejections += 1
         self._events.append(MessageRejected(RemoteProtocolError(problem, fault, data), id))
+
+
+def _error(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
+    return Outgoing(encode_error(id, encode(error), null_id=null_id), _ANSWER, id, error=error.code)
 
 
 # Notifications that mean the same to every driver, so that none has to deal with them.

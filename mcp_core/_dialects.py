@@ -39,7 +39,7 @@ from .types._revisions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["ALL", "DIALECTS", "LATEST", "Dialect", "best", "known", "negotiate"]
+__all__ = ["ALL", "DIALECTS", "LATEST", "Dialect", "HttpRules", "best", "known", "negotiate"]
 
 _ORDER: Final = {version: place for place, version in enumerate((*REVISIONS, NEVER))}
 
@@ -74,6 +74,38 @@ def _lives(since: str | None, until: str | None, version: str) -> bool:
     )
 
 
+class HttpRules(Struct, frozen=True):
+    """What one revision wants of HTTP (basic/transports).
+
+    `sessions`: a handshake may begin a session. `version_header`: requests carry `MCP-Protocol-Version`. `mirrored`: they carry
+    method, name and parameters in headers too. `resumable`: events have ids, and a stream that broke may be taken up again.
+    `primed`: a stream begins with an event that has an id and no data; older clients take that for a message. `cancels`: who
+    hangs up wants no answer any more. `statuses`: of answers that are an error, by code; 200 for any other.
+    """
+
+    sessions: bool = True
+    version_header: bool = False
+    mirrored: bool = False
+    resumable: bool = True
+    primed: bool = False
+    cancels: bool = False
+    statuses: Mapping[int, int] = MappingProxyType({-32700: 400, -32600: 400, -32000: 503})
+
+
+_MODERN_STATUSES: Final = MappingProxyType(
+    {
+        -32700: 400,
+        -32600: 400,
+        -32601: 404,
+        -32602: 400,
+        -32020: 400,
+        -32021: 400,
+        -32022: 400,
+        429: 429,
+    }
+)
+
+
 class _Fit(Struct, frozen=True):
     """What one revision changes in values of one type."""
 
@@ -93,7 +125,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     `"none"`, `"object"`, `"any"`. `tool_argument_faults_are_results`: arguments that do not fit a tool are told to the
     model (`isError`) instead of the program. `result_type`: the `resultType` of an ordinary result, "" for none. `ping`: the
     method that any server of the revision answers at once. `log_level`: the least severe log message for a peer that did not
-    say which ones it wants, None for no message at all.
+    say which ones it wants, None for no message at all. `http`: what it wants of HTTP.
     """
 
     version: str
@@ -105,6 +137,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     result_type: str = ""
     ping: str = "ping"
     log_level: t.LoggingLevel | None = "info"
+    http: HttpRules = HttpRules()
     codes: Mapping[Fault, int] = _CODES
     fills: Mapping[type[Struct], tuple[tuple[str, Any], ...]] = {}
     # Derived from METHODS and GATES.
@@ -236,8 +269,19 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     for dialect in (
         Dialect(R_2024_11_05, null_error_id=True),
         Dialect(R_2025_03_26, null_error_id=True, batches=True),
-        Dialect(R_2025_06_18, null_error_id=True, structured="object", tool_argument_faults_are_results=True),
-        Dialect(R_2025_11_25, structured="object", tool_argument_faults_are_results=True),
+        Dialect(
+            R_2025_06_18,
+            null_error_id=True,
+            structured="object",
+            tool_argument_faults_are_results=True,
+            http=HttpRules(version_header=True),
+        ),
+        Dialect(
+            R_2025_11_25,
+            structured="object",
+            tool_argument_faults_are_results=True,
+            http=HttpRules(version_header=True, primed=True),
+        ),
         Dialect(
             R_2026_07_28,
             stateful=False,
@@ -246,6 +290,14 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             result_type="complete",
             ping="server/discover",
             log_level=None,
+            http=HttpRules(
+                sessions=False,
+                version_header=True,
+                mirrored=True,
+                resumable=False,
+                cancels=True,
+                statuses=_MODERN_STATUSES,
+            ),
             codes=_MODERN_CODES,
             fills={t.CacheableResult: (("ttl_ms", 0), ("cache_scope", "private"))},
         ),

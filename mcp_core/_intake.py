@@ -14,37 +14,49 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from ._errors import Fault
 from ._framing import OVERLONG, LineBuffer
 from ._jsonrpc import BadMessage, decode, is_batch, split_batch
 
 if TYPE_CHECKING:
+    from ._admission import Mirror
     from ._config import Limits
     from ._jsonrpc import Envelope
     from .types import RequestId
 
-__all__ = ["Intake"]
+__all__ = ["Intake", "Via"]
+
+
+class Via(Struct, frozen=True, gc=False):
+    """What a transport tells of a message beside its bytes: the request of ours on whose stream it came, what is said of it in
+    headers, and the status of the response that it is the body of."""
+
+    related: RequestId | None = None
+    mirror: Mirror | None = None
+    status: int | None = None
+
+
+_NOTHING = Via()
 
 
 class Intake:
     """What has arrived and was not looked at yet.
 
-    `batches`: a message may be an array. `received`: bytes in all. `related`: the request of ours on whose stream the
-    message came that `next_message` gave last.
+    `batches`: a message may be an array. `received`: bytes in all. `via`: how the message came that `next_message` gave last.
     """
 
-    __slots__ = ("_limits", "_lines", "_members", "_whole", "batches", "received", "related")
+    __slots__ = ("_limits", "_lines", "_members", "_whole", "batches", "received", "via")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._lines = LineBuffer(limits.message)
         self._members: deque[bytes] = deque()  # of a batch
-        self._whole: deque[tuple[bytes, RequestId | None]] = deque()
+        self._whole: deque[tuple[bytes, Via]] = deque()
         self.batches = False
         self.received = 0
-        self.related: RequestId | None = None
+        self.via = _NOTHING
 
     def __len__(self) -> int:
         """Bytes held."""
@@ -64,10 +76,10 @@ class Intake:
         self.received += len(data)
         self._lines.feed(data)
 
-    def add(self, message: bytes, related: RequestId | None) -> None:
+    def add(self, message: bytes, via: Via | None) -> None:
         """One whole message, from a transport that keeps messages apart."""
         self.received += len(message)
-        self._whole.append((message, related))
+        self._whole.append((message, via or _NOTHING))
 
     def clear(self) -> None:
         """Forget what is held: nobody will look at it."""
@@ -81,7 +93,7 @@ class Intake:
             if self._members:
                 return self._member(self._members.popleft())
             if self._whole:
-                data, self.related = self._whole.popleft()
+                data, self.via = self._whole.popleft()
                 if len(data) > self._limits.message:
                     return self._too_long()
             else:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from ._config import Config
+    from ._errors import McpTrioError
     from ._jsonrpc import Envelope
     from .types import RequestId
 
@@ -49,13 +50,15 @@ class Ask(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """What came of an `Ask`: a result, an error or, with neither, silence until the deadline.
 
-    `status` is the HTTP status, if there is one. `late` is a result of the probe that came after its deadline.
+    `status` is the HTTP status, if there is one, and `failure` what else HTTP says if there is no JSON-RPC answer. `late` is a
+    result of the probe that came after its deadline.
     """
 
     result: Raw | bytes | None = None
     error: PeerError | None = None
     status: int | None = None
     late: Raw | bytes | None = None
+    failure: McpTrioError | None = None
 
 
 _MODERN_ERRORS: Final = frozenset(
@@ -157,13 +160,13 @@ class Opener:
         return True
 
 
-def reply_in(envelope: Envelope) -> Reply:
+def reply_in(envelope: Envelope, status: int | None = None) -> Reply:
     """What a response says to the opening. An error object that is none is an error all the same."""
     if envelope.error is UNSET:
         assert envelope.result is not UNSET
-        return Reply(result=envelope.result)
+        return Reply(result=envelope.result, status=status)
     error = error_of(envelope.error)
-    return Reply(error=error if isinstance(error, PeerError) else PeerError(0, str(error)))
+    return Reply(error=error if isinstance(error, PeerError) else PeerError(0, str(error)), status=status)
 
 
 def question(ask: Ask, config: Config) -> t.Params:
@@ -189,7 +192,7 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
             return _peer_in(config, discovery)
         if reply.error is None:
             _refuse_without_verdict(reply, "the server did not answer server/discover")
-            return "it did not answer server/discover"
+            return str(reply.failure or "it did not answer server/discover")
         if reply.error.code == _UNSUPPORTED:
             supported = _supported(reply.error)
             mutual = best(config.stateless, supported)
@@ -224,6 +227,8 @@ def _initialize(config: Config, dialect: Dialect) -> Generator[Ask, Reply, Peer]
         return _stateless_peer(config, late)
     if reply.error is None:
         _refuse_without_verdict(reply, "the server did not answer initialize")
+        if reply.failure is not None:
+            raise ConnectFailed(str(reply.failure)) from reply.failure
         raise ConnectFailed(f"the server did not answer initialize within {config.initialize_timeout} s")
     if config.stateless and (
         reply.error.code == _UNSUPPORTED or best(config.stateless, _supported(reply.error))
@@ -302,4 +307,4 @@ def _nothing_mutual(config: Config, offered: Iterable[str]) -> str:
 
 def _refuse_without_verdict(reply: Reply, what: str) -> None:
     if reply.status is not None and (reply.status in _NO_VERDICT or reply.status >= 500 or reply.status == 0):
-        raise ConnectFailed(f"{what} (HTTP status {reply.status})")
+        raise ConnectFailed(str(reply.failure or f"{what} (HTTP status {reply.status})")) from reply.failure

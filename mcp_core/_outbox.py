@@ -11,13 +11,16 @@ It sets no limit. Who fills the queue looks at `queued` and waits, or is told to
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from ._jsonrpc import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._dialects import Dialect
     from .types import RequestId
 
 __all__ = ["Kind", "Outbox", "Outgoing"]
@@ -34,13 +37,21 @@ class Kind(enum.Enum):
 
 class Outgoing(Struct, gc=False):
     """One message to send. `id` is the request that it opens, answers or cancels; `related` the request of the peer that it
-    was sent for, if any."""
+    was sent for, if any.
+
+    The rest is for transports that tell more of a message than its bytes, as HTTP does: `dialect` and `params` of what we send
+    by ourselves, `error`, the code of an answer that is an error (0 if it is none), and `headers` that the caller wants.
+    """
 
     data: bytes
     kind: Kind
     id: RequestId | None = None
     related: RequestId | None = None
     method: str = ""
+    dialect: Dialect | None = None
+    params: Any = None
+    error: int = 0
+    headers: Mapping[str, str] | None = None
 
     @property
     def peers_request(self) -> RequestId | None:
@@ -73,6 +84,12 @@ class Outbox:
         if message.kind is _ANSWER:
             self.answers += size
         self._messages.append(message)
+
+    def offer(self, message: Outgoing | None) -> bool:
+        """Put it, if there is anything to put."""
+        if message is not None:
+            self.put(message)
+        return message is not None
 
     def queued_for(self, id: RequestId) -> int:
         """Bytes that belong to the peer's request `id`."""

@@ -16,35 +16,31 @@ from typing import TYPE_CHECKING
 from . import types as t
 from ._admission import Refusal
 from ._errors import Fault
-from ._jsonrpc import encode, encode_error
 from ._methods import Role
 
 if TYPE_CHECKING:
     from ._config import Config
     from ._dialects import Dialect
     from ._jsonrpc import BadMessage
-    from .types import RequestId
 
 __all__ = ["answer_to_bad_message", "answer_to_refused", "too_often"]
 
 _CLIENT = Role.CLIENT
 
 
-def answer_to_refused(
-    id: RequestId, refusal: Refusal, config: Config, settled: Dialect | None
-) -> bytes | None:
+def answer_to_refused(refusal: Refusal, config: Config, settled: Dialect | None) -> t.ErrorData | None:
     """The answer to a request that was understood and not let in, None if there is to be none."""
     if not refusal.answerable:
         return None
     dialect = refusal.dialect or settled or config.dialects[0]
-    error = t.ErrorData(code=dialect.codes[refusal.fault], message=refusal.message, data=refusal.data)
-    return encode_error(id, encode(error))
+    return t.ErrorData(code=dialect.codes[refusal.fault], message=refusal.message, data=refusal.data)
 
 
 def answer_to_bad_message(
     bad: BadMessage, role: Role, config: Config, settled: Dialect | None
-) -> bytes | None:
-    """The answer to what is no message, None if there is to be none: it may have been a response."""
+) -> tuple[t.ErrorData, bool] | None:
+    """The answer to what is no message, and whether it has a null id where there is none; None if there is to be no answer: it
+    may have been a response."""
     if bad.looks not in ("request", "neither"):
         return None
     # Over a stream a client cannot tell whose fault an unreadable message is; a stateless one never answers.
@@ -53,8 +49,7 @@ def answer_to_bad_message(
     code = (settled or config.dialects[0]).codes[bad.fault]
     # Before a revision is known, each of those spoken here may be the peer's.
     null_id = any(dialect.null_error_id for dialect in ((settled,) if settled else config.dialects))
-    error = encode(t.ErrorData(code=code, message=bad.message))
-    return encode_error(bad.id, error, null_id=null_id)
+    return t.ErrorData(code=code, message=bad.message), null_id
 
 
 def too_often(wait: float, dialect: Dialect) -> Refusal:

@@ -33,6 +33,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
+from mcp_core._intake import Via
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -283,9 +284,9 @@ def test_an_id_is_free_again_once_it_is_answered() -> None:
 
 def test_the_stream_it_came_on_is_told() -> None:
     talk = client()
-    talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, related=5)
+    talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, Via(5))
     assert received(talk.events(), RequestReceived).related == 5
-    talk.conn.receive_message(encoded(notification("notifications/tools/list_changed")), 0.0, related=6)
+    talk.conn.receive_message(encoded(notification("notifications/tools/list_changed")), 0.0, Via(6))
     assert received(talk.events(), NotificationReceived).related == 6
 
 

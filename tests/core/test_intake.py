@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcp_core import Limits
-from mcp_core._intake import Intake
+from mcp_core._intake import Intake, Via
 from mcp_core._jsonrpc import BadMessage, Envelope
 from tests.core.helpers import call, encoded, initialize, line, ping
 
@@ -44,14 +44,14 @@ def test_lines() -> None:
 
 def test_whole_messages_come_with_their_stream() -> None:
     intake = Intake(Limits(message=200))
-    intake.add(encoded(ping(1)), 7)
-    intake.add(b"x" * 201, 8)
-    intake.add(b"  ", 9)
+    intake.add(encoded(ping(1)), Via(7))
+    intake.add(b"x" * 201, Via(8))
+    intake.add(b"  ", Via(9))
     intake.add(encoded(call(2)), None)
     assert len(intake) == intake.received
     seen = []
     while (message := intake.next_message()) is not None:
-        seen.append((told(message), intake.related))
+        seen.append((told(message), intake.via.related))
     assert seen == [("ping", 7), ("the message is longer than 200 bytes", 8), ("tools/call", None)]
     assert len(intake) == 0
 
