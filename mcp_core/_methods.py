@@ -71,7 +71,8 @@ class Method(Struct, frozen=True, eq=False):
     `to` is the role that receives it, None for both. `needs` is the path of the capability that makes it legal: the
     receiver's for a request, the sender's for a notification. `input_ok`: its answer may be `input_required`
     (revision 2026-07-28). `name_field`: the member of the params that names what is asked for. `metered`: it counts against
-    `Limits.tool_calls`. `lasting`: it is open for as long as both sides like.
+    `Limits.tool_calls`. `lasting`: it is open for as long as both sides like. `acts`: carried out twice it is not what it is
+    carried out once.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Method(Struct, frozen=True, eq=False):
     name_field: str = ""
     metered: bool = False
     lasting: bool = False
+    acts: bool = False
     # Derived, so that a message costs no look-up by type.
     read_params: Callable[[Raw | bytes], Any] = _unread
     read_result: Callable[[Raw | bytes], Any] = _unread
@@ -114,7 +116,7 @@ METHODS: Final[tuple[Method, ...]] = (
 
     # What a server offers
     Method("tools/list", S, t.PaginatedParams, t.ListToolsResult, needs=("tools",)),
-    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name", metered=True),
+    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name", metered=True, acts=True),
     Method("resources/list", S, t.PaginatedParams, t.ListResourcesResult, needs=("resources",)),
     Method("resources/templates/list", S, t.PaginatedParams, t.ListResourceTemplatesResult, needs=("resources",)),
     Method("resources/read", S, t.ReadResourceParams, t.ReadResourceResult, needs=("resources",), input_ok=True, name_field="uri"),
@@ -133,12 +135,12 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2025_06_18, until=R_2026_07_28, needs=("elicitation",)),
 
     # Tasks: part of 2025-11-25, where either side may run them, and an extension of 2026-07-28, where servers do
-    Method("tasks/get", BOTH, t.GetTaskParams, t.GetTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",)),
-    Method("tasks/result", BOTH, t.GetTaskPayloadParams, t.GetTaskPayloadResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",)),
+    Method("tasks/get", BOTH, t.GetTaskParams, t.GetTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
+    Method("tasks/result", BOTH, t.GetTaskPayloadParams, t.GetTaskPayloadResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
     Method("tasks/list", BOTH, t.PaginatedParams, t.ListTasksResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "list")),
-    Method("tasks/cancel", BOTH, t.CancelTaskParams, t.CancelTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "cancel")),
+    Method("tasks/cancel", BOTH, t.CancelTaskParams, t.CancelTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "cancel"), name_field="task_id"),
     Method("tasks/get", S, t.GetTaskParams, t.GetTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
-    Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
+    Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id", acts=True),
     Method("tasks/cancel", S, t.CancelTaskParams, t.CancelTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
 
     # Notifications

@@ -27,7 +27,16 @@ from typing import Any, Final, cast
 
 import msgspec
 
-__all__ = ["ForeignSchema", "GivenSchema", "UnboundedSchema", "UnusableSchema", "depth_exceeds", "nodes"]
+__all__ = [
+    "DATA",
+    "MAPS",
+    "ForeignSchema",
+    "GivenSchema",
+    "UnboundedSchema",
+    "UnusableSchema",
+    "depth_exceeds",
+    "nodes",
+]
 
 # A schema is written by hand or by a generator; larger ones are data, not descriptions.
 MAX_SCHEMA_BYTES: Final = 256 * 1024
@@ -43,8 +52,8 @@ MAX_FOREIGN_PARTS: Final = 1_000
 MAX_FOREIGN_STEPS: Final = 100_000
 
 # Keywords whose value is data, and those whose value maps arbitrary names to schemas.
-_DATA: Final = frozenset({"const", "enum", "default", "examples"})
-_MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+DATA: Final = frozenset({"const", "enum", "default", "examples"})
+MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 # Regular expressions can take for ever, `uniqueItems` compares all with all, `unevaluated*` follow references of their own.
 _NOT_RUN: Final = frozenset(
@@ -306,9 +315,9 @@ def nodes(schema: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
             if not names:
                 yield place, node
             waiting += [
-                (f"{place}/{key}", value, not names and key in _MAPS)
+                (f"{place}/{key}", value, not names and key in MAPS)
                 for key, value in node.items()
-                if names or key not in _DATA
+                if names or key not in DATA
             ]
 
 

@@ -173,14 +173,26 @@ class Context(Generic[L]):
             raise RuntimeError("a plain def cannot await: use the method that ends in _nowait")
         if send():
             runtime.pump()
-        return runtime.drain()
+        return runtime.drain(self.request_id)
 
     def _say_nowait(self, send: Callable[[], bool]) -> None:
         runtime = self._runtime
         if runtime.in_worker_thread:
             runtime.from_thread(lambda: self._say(send))
-        elif not runtime.full and send():
+        elif not runtime.full(self.request_id) and send():
             runtime.pump()
+
+    def close_stream(self, retry: float | None = None) -> bool:
+        """Let the client go while the work goes on: the response ends here, and the client comes back for what is said from now
+        on, in `retry` seconds if that is given. For work that takes longer than somebody wants to hold a connection for.
+
+        Only a session of 2025-11-25 over HTTP knows how to come back; elsewhere nothing happens, and this is False
+        (basic/transports, Sending Messages to the Server).
+        """
+        released = self._runtime.release(self.request_id, retry)
+        if released:
+            self._runtime.pump()
+        return released
 
     # -- Asking, and waiting for the answer ------------------------------------------------------------------------------
 

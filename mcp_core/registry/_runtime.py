@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core._events import RequestReceived
+    from mcp_core.types import RequestId
 
     from ._asking import Round
 
@@ -43,14 +44,17 @@ class Runtime(abc.ABC):
         for what is asked several times before it happens. Nothing happens when all is over."""
         function()
 
-    @property
-    def full(self) -> bool:
-        """Whether so much is queued that nothing should be added that the peer did not ask for."""
+    def full(self, id: RequestId) -> bool:
+        """Whether so much is queued for the peer's request `id` that nothing should be added that the peer did not ask for."""
         return False
 
-    def drain(self) -> Coroutine[Any, Any, None]:
-        """Wait while it is `full`. At least once it lets others run."""
+    def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:
+        """Wait while it is `full`. Others get their turn, at the latest when they have waited for a millisecond."""
         _cannot("wait")
+
+    def release(self, id: RequestId, retry: float | None) -> bool:
+        """End the response in which request `id` is answered, if that can be; its client comes back for the rest."""
+        return False
 
     def ask(self, asked: Round[T]) -> Coroutine[Any, Any, T]:
         """Wait until what is asked has come to its end, as `Round` says, and give its result. It is entered first, before

@@ -49,6 +49,7 @@ from ._tools import ToolEntry, ToolOptions
 if TYPE_CHECKING:
     from mcp_core._events import RequestReceived
     from mcp_core._hints import Cache
+    from mcp_core._param_headers import ParamHeaders
 
     from ._middleware import Middleware
     from ._service import Service
@@ -197,6 +198,10 @@ class Server:
         annotated with `Context` is filled in. The function may return text, `Image`, `Audio`, `File`, content
         blocks or a list of these; data, which becomes structured content; None; or a `CallToolResult`. It
         raises `ToolError` to tell the model what went wrong.
+
+        With `msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})` an argument that is a `str`, `int` or `bool` (and not
+        None) is repeated by clients in the HTTP header `Mcp-Param-Region` (2026-07-28), for those on the way who route by it;
+        so let it be no secret.
 
         Raises:
             DeclarationError: it cannot be served as declared, or there is a tool of that name.
@@ -498,6 +503,12 @@ class Server:
         """The lifespan that the server was declared with, for a runtime to enter around the conversations that it serves, or
         one that does nothing and gives None."""
         return self._lifespan(self) if self._lifespan is not None else nullcontext()
+
+    def param_headers(self, name: str) -> ParamHeaders | None:
+        """The arguments of a tool that clients repeat in HTTP headers: path of each property with `"x-mcp-header"`, and what
+        follows `Mcp-Param-`. None if there is no such tool."""
+        entry = self._tools.get(name)
+        return entry.param_headers if entry is not None else None
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
         """What to do about a request: send a `Result` or `Raw` as it is, or run an `Invocation`.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._calls import deliver
 from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, single
-from mcp_core._events import RequestCancelled, RequestReceived
+from mcp_core._events import ConnectionClosed, RequestCancelled, RequestReceived
 from mcp_core._seal import BadState
 from mcp_core._state import State
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
@@ -119,7 +119,8 @@ class Job:
 
 
 class Service:
-    """Answers the events of `conn` as `server` declares it. To be closed at the end of the conversation.
+    """Answers the events of `conn` as `server` declares it. To be closed at the end of the conversation, unless it has taken
+    `ConnectionClosed`.
 
     `lifespan` is the value of the server's lifespan. `principal` is who asks, as authenticated, empty where nobody is: what a
     client is given to keep is good for that one only.
@@ -198,6 +199,8 @@ class Service:
                 job.asking.over()
         else:
             deliver(event)
+            if isinstance(event, ConnectionClosed):
+                self.close()
         return None
 
     def _take_request(self, request: RequestReceived) -> Job | None:

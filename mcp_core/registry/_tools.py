@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from mcp_core._dialects import Dialect
 from mcp_core._errors import Fault, McpError, ToolError
+from mcp_core._param_headers import param_headers
 from mcp_core.types import CallToolResult, ErrorData, Icon, Result, TextContent, Tool, ToolAnnotations
 
 from ._errors import DeclarationError
@@ -67,7 +68,7 @@ class ToolOptions(TypedDict, total=False):
 class ToolEntry:
     """A declared tool. Raises `DeclarationError` when it cannot be served."""
 
-    __slots__ = ("_read", "_tool", "function", "name", "number", "output", "thread")
+    __slots__ = ("_read", "_tool", "function", "name", "number", "output", "param_headers", "thread")
     number: int  # which declaration of the server it is
 
     def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
@@ -92,6 +93,10 @@ class ToolEntry:
             self._read, schema = reader.read, reader.schema
         else:
             self._read, schema = _given_input(found, given)
+        try:
+            self.param_headers = param_headers(schema)
+        except ValueError as exc:
+            raise DeclarationError(f"{found.label}: {exc}") from None
         self.output = Output(found.returns, output_schema, found.label)
         self._tool = Tool(
             name=self.name,

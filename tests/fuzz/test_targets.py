@@ -5,6 +5,7 @@ What a long run finds comes here: the case as a row of `FOUND` or as a file of t
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -16,15 +17,20 @@ from fuzz.fuzz_signature import _declared
 from fuzz.messages import VERSIONS
 from fuzz.pair import common
 from fuzz.targets import as_row, committed, invariant_of, load, read_case, target_names, write_case
-from mcp_core import _framing, _jsonrpc, _opening, _outbox
+from mcp_core import _framing, _jsonrpc, _opening, _outbox, _param_headers
 from mcp_core._asked import Asked
 from mcp_core._rate import Bucket
 from mcp_core._requests import Requests
+from mcp_core.http import _headers, _mirror, _sse
+from mcp_core.http._conversation import Session
+from mcp_core.http._endpoint import _NO_SESSION, Endpoint
+from mcp_core.http._exchange import Exchange, Mode
+from mcp_core.http._stream import EventLog, Stream
 from mcp_core.registry import _schema, _signature, _uri_matcher
 
 NAMES = target_names()
 # Enough to try every kind of case, few enough for every test run.
-CASES = {"connection": 60, "pair": 100}
+CASES = {"connection": 60, "exchange": 100, "pair": 100}
 
 # Cases that broke an invariant once: a row as `python -m fuzz` prints it.
 FOUND: list[tuple[str, Any]] = [
@@ -130,6 +136,45 @@ def _misfit(self: _signature.ArgumentReader, arguments: Any, first: Exception) -
     raise _signature.Misfit("no")
 
 
+def _end_and_keep_the_type(self: _sse.SseDecoder) -> _sse.SseEvent | None:
+    type = self._type
+    event = _end(self)
+    self._type = type
+    return event
+
+
+def _add_without_limit(self: _sse.SseDecoder, value: bytes) -> None:
+    self._data = value if self._data is None else bytes(self._data) + b"\n" + value
+
+
+_end = _sse.SseDecoder._end
+
+
+def _gone_unless_done(self: Exchange, now: float) -> None:
+    """As if nobody could go before what was said last is taken."""
+    if self.mode is not Mode.DONE:
+        _disconnected(self, now)
+
+
+def _find_anybodys(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) -> Any:
+    session = self.sessions.get(id)
+    if session is None:
+        return _NO_SESSION
+    exchange.session = exchange.conversation = session
+    return None
+
+
+def _act_on_any(self: Endpoint, exchange: Exchange, body: bytes, now: float) -> None:
+    """As if nothing could happen between a head and its body."""
+    if isinstance(exchange.session, Session):
+        self._posted_in_session(exchange, exchange.session, body)
+    else:
+        _receive_body(self, exchange, body, now)
+
+
+_disconnected, _receive_body = Exchange.disconnected, Endpoint.receive_body
+
+
 # target, what is broken: where, its name, and what stands in its place
 BROKEN: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
@@ -148,6 +193,19 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("signature", _signature, "_argument_schema", _schema_without_required),
     ("signature", _signature.ArgumentReader, "_read_again", _misfit),
     ("uri_template", _uri_matcher, "_one", _uri_matcher._decode),
+    ("sse", _sse.SseDecoder, "_end", _end_and_keep_the_type),
+    ("sse", _sse.SseDecoder, "_add", _add_without_limit),
+    ("sse", _sse, "_one_line", lambda value, what: value),
+    ("headers", _headers, "_PLAIN", re.compile(r"[ -~]*")),
+    ("headers", _mirror, "agrees", lambda text, value: text.lower() == str(value).lower()),
+    ("headers", _mirror.Mirror, "_absent_or_repeated", lambda self, header: None),
+    ("exchange", Exchange, "disconnected", _gone_unless_done),
+    ("exchange", Exchange, "may_be_resumed", property(lambda self: False)),
+    ("exchange", Endpoint, "_find", _find_anybodys),
+    ("exchange", Endpoint, "receive_body", _act_on_any),
+    ("exchange", EventLog, "forget", lambda self, stream: None),
+    ("exchange", Stream, "reaches", lambda self, cursor: cursor <= self.last),
+    ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),
 ]
 
 

@@ -19,6 +19,8 @@ from tests.core.registry.conversing import Stage
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from mcp_core.types import RequestId
+
 server = Server("s")
 T = TypeVar("T")
 
@@ -75,11 +77,10 @@ class Recorder(Runtime):
     def pump(self) -> None:
         self.asked.append("pump")
 
-    @property
-    def full(self) -> bool:
+    def full(self, id: RequestId) -> bool:
         return self.is_full
 
-    async def drain(self) -> None:
+    async def drain(self, id: RequestId) -> None:
         self.asked.append("drain")
 
     @property
@@ -209,9 +210,9 @@ def test_a_runtime_that_cannot_wait() -> None:
             raise AssertionError
 
     bare = Bare()
-    assert (bare.full, bare.in_worker_thread, bare.pump()) == (False, False, None)  # type: ignore[func-returns-value]
+    assert (bare.full(1), bare.in_worker_thread, bare.pump()) == (False, False, None)  # type: ignore[func-returns-value]
     with pytest.raises(TypeError, match="does not wait"):
-        _ = bare.drain()
+        _ = bare.drain(1)
     for ask, what in (
         (bare.wall_time, "tell the time"),
         (lambda: bare.entropy(1), "draw random bytes"),
@@ -222,7 +223,7 @@ def test_a_runtime_that_cannot_wait() -> None:
     with pytest.raises(TypeError, match="does not start threads"):
         bare.in_thread(lambda: None)
     with pytest.raises(TypeError, match="does not start threads"):
-        bare.from_thread(bare.drain)
+        bare.from_thread(lambda: bare.drain(1))
     assert [bare.reference(), bare.reference()] == ["1", "2"]
 
 

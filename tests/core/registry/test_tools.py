@@ -287,3 +287,85 @@ def test_a_tool_without_a_description_is_warned_of() -> None:
 def test_reprs(server: Server) -> None:
     assert repr(server._tools["now"]).startswith("<tool 'now': function ")
     assert request("tools/call", {"name": "x"}).params.name == "x"
+
+
+# --- Arguments in headers -------------------------------------------------------------------------
+
+
+def mirrored(name: str) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={"x-mcp-header": name})
+
+
+def test_arguments_that_are_repeated_in_headers() -> None:
+    server = Server("routed")
+
+    @server.tool
+    def query(
+        sql: str, region: Annotated[str, mirrored("Region")], dry: Annotated[bool, mirrored("Dry")] = False
+    ) -> None:
+        """Query."""
+
+    given = {"type": "object", "properties": {"at": {"type": "object", "properties": {"zone": ZONE}}}}
+
+    @server.tool(input_schema=given)
+    def place(arguments: dict[str, Any]) -> None:
+        """Place."""
+
+    @server.tool
+    def plain(sql: str) -> None:
+        """Nothing."""
+
+    assert server.param_headers("query") == {("region",): "Region", ("dry",): "Dry"}
+    assert server.param_headers("place") == {("at", "zone"): "Zone"}
+    assert server.param_headers("plain") == {}
+    assert server.param_headers("unknown") is None
+    listed = answered(server, "tools/list", {}, E)["tools"]
+    assert listed[0]["inputSchema"]["properties"]["region"] == {"type": "string", "x-mcp-header": "Region"}
+    assert listed[1]["inputSchema"] == given
+    server.remove_tool("query")
+    assert server.param_headers("query") is None
+
+
+ZONE = {"type": "string", "x-mcp-header": "Zone"}
+
+
+class Place(msgspec.Struct):
+    zone: Annotated[str, mirrored("Zone")]
+
+
+def optional(zone: Annotated[str, mirrored("Zone")] | None = None) -> None: ...
+def fraction(zone: Annotated[float, mirrored("Zone")]) -> None: ...
+def spaced(zone: Annotated[str, mirrored("My Zone")]) -> None: ...
+def twice(zone: Annotated[str, mirrored("Zone")], other: Annotated[str, mirrored("ZONE")]) -> None: ...
+def elsewhere(place: Place) -> None: ...
+
+
+UNUSABLE: list[Any] = [
+    (optional, "'Zone' is not on a property that is reached from the root through `properties` alone"),
+    (elsewhere, "'Zone' is not on a property that is reached from the root through `properties` alone"),
+    (fraction, "of 'zone' its type is 'number'"),
+    (spaced, "'My Zone' of 'zone' cannot be part of a header's name"),
+    (twice, "'ZONE' stands twice"),
+]
+
+
+@pytest.mark.requirement("HDR-12")
+@pytest.mark.parametrize(("function", "problem"), UNUSABLE)
+@pytest.mark.filterwarnings("ignore:tool .* has no description")
+def test_annotations_that_clients_would_drop_the_tool_for(function: Any, problem: str) -> None:
+    server = Server("routed")
+    with pytest.raises(DeclarationError, match=f"function '{function.__name__}': x-mcp-header ") as caught:
+        server.add_tool(function)
+    assert problem in str(caught.value)
+    assert server.param_headers(function.__name__) is None
+
+
+@pytest.mark.requirement("HDR-12")
+def test_a_given_schema_with_a_wrong_annotation() -> None:
+    server = Server("routed")
+    given = {"type": "object", "properties": {"zones": {"type": "array", "items": ZONE}}}
+    with pytest.raises(DeclarationError, match="x-mcp-header 'Zone' is not on a property"):
+
+        @server.tool(input_schema=given)
+        def place(arguments: dict[str, Any]) -> None:
+            """Place."""

@@ -1,0 +1,304 @@
+# Invariant: however an event stream is split, its events, last id and waiting time are the same, and they are what reading the
+# whole line by line gives; what is over the limit is an error, in memory that the limit bounds and time that is linear; and an
+# event that is written is read back as it was, whatever it holds.
+"""Server-sent events by `mcp_core.http`. Nothing but `EventTooLong` may be raised, and only for what is too long.
+
+The second opinion reads the whole stream as the text of WHATWG tells it, one character after the other.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from mcp_core.http._sse import EventTooLong, SseDecoder, encode_event
+
+from .mutations import damage, split
+from .targets import Target
+from .timing import within
+from .values import weighted
+
+# limit; chunks; how many times they come one after the other; events to write: data, id, type, how long to wait
+Case: TypeAlias = tuple[int, list[bytes], int, list[tuple[bytes, bytes | None, bytes | None, int | None]]]
+
+# For the objects themselves.
+SLACK: Final = 3_000
+# A line may be longer than the data in it by the name of its field, and by what the decoder adds for that.
+NAME: Final = 16
+# Seconds.
+PER_CHUNK: Final = 100e-6
+PER_BYTE: Final = 1e-6
+START: Final = 0.05
+# What stands for an error, in place of the last event.
+LONG: Final = "too long"
+
+
+def check(case: Case) -> Iterable[str]:
+    limit, chunks, times, written = case
+    data = b"".join(chunks) * times
+    wanted = _expected(data, limit) if len(data) <= 100_000 else _outcome([data], limit)
+    assert _outcome([data], limit) == wanted, "the whole is read in another way"
+    allowed = START + PER_CHUNK * len(chunks) * times + PER_BYTE * len(data)
+    found = within(allowed, lambda: _outcome(chunks * times, limit))
+    assert found == wanted, "it matters how the bytes are split"
+    if len(data) <= 64:
+        assert _outcome([data[i : i + 1] for i in range(len(data))], limit) == wanted, "byte by byte"
+    events, last_id, retry = wanted
+    yield f"{min(len(events), 3)} events, {'an id' if last_id else 'no id'}, {'waits' if retry else 'does not wait'}"
+    yield "too long" if LONG in events else "taken"
+    if written:
+        yield from _check_written(written)
+
+
+def _check_written(events: list[tuple[bytes, bytes | None, bytes | None, int | None]]) -> Iterable[str]:
+    stream, wanted, last = b"", [], b""
+    for data, id, type, retry in events:
+        wrong = bool(set((id or b"") + (type or b"")) & set(b"\r\n\0"))
+        try:
+            stream += encode_event(data, id=id, event=type, retry=retry)
+        except ValueError:
+            assert wrong or (retry is not None and retry < 0), "an event was refused"
+            yield "refused"
+            continue
+        assert not wrong, "an event could be taken for something else"
+        last = last if id is None else id
+        said = b"\n".join(_lines(data + b"."))[:-1]
+        wanted.append((_text(type) or "message", said, _text(last), retry))
+    found, last_id, _ = _outcome([stream], sum(len(event[0]) for event in events) + 1_000)
+    assert found == wanted, f"{stream!r} was written, and is read as {found}"
+    assert last_id == _text(last)
+    yield f"{len(wanted)} read back"
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")
+
+
+# -- As the text has it ------------------------------------------------------------------------------------------------
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """The lines that have an end."""
+    lines, line, previous = [], b"", b""
+    for byte in (data[i : i + 1] for i in range(len(data))):
+        if byte == b"\n" and previous == b"\r":
+            pass
+        elif byte in (b"\r", b"\n"):
+            lines.append(line)
+            line = b""
+        else:
+            line += byte
+        previous = byte
+    return [*lines, line] if line else lines
+
+
+def _expected(stream: bytes, limit: int) -> Any:
+    lines = _lines(stream)
+    rest = b"" if not stream or stream[-1:] in b"\r\n" else lines.pop()
+    events: list[Any] = []
+    last_id = id = type = b""
+    retry = own = None
+    data: bytes | None = None
+    for number, line in enumerate([*lines, rest]):
+        # Of a line without an end one more byte is awaited: it may be the CR that some other framing does not count.
+        if len(line) > limit + NAME + (number == len(lines)):
+            return [*events, LONG], _text(last_id), retry
+        if number == len(lines):
+            break
+        if number == 0 and line[:3] == b"\xef\xbb\xbf":
+            line = line[3:]
+        if not line:
+            last_id = id
+            if data is not None:
+                events.append((_text(type) or "message", data, _text(id), own))
+            data, type, own = None, b"", None
+            continue
+        name, _, value = line.partition(b":")
+        value = value[1:] if value[:1] == b" " else value
+        if name == b"data":
+            data = value if data is None else data + b"\n" + value
+            if len(data) > limit:
+                return [*events, LONG], _text(last_id), retry
+        elif name == b"event":
+            type = value
+        elif name == b"id" and 0 not in value:
+            id = value
+        elif name == b"retry" and value and not set(value) - set(b"0123456789"):
+            retry = own = int(value.lstrip(b"0")[:15] or b"0")
+    return events, _text(last_id), retry
+
+
+# -- As it is read -----------------------------------------------------------------------------------------------------
+
+
+def _outcome(chunks: list[bytes], limit: int) -> Any:
+    decoder = SseDecoder(most=limit)
+    events: list[Any] = []
+    try:
+        for chunk in chunks:
+            decoder.feed(chunk)
+            while (event := decoder.next_event()) is not None:
+                events.append((event.type, event.data, event.id, event.retry))
+            assert _held(decoder) <= 6 * (limit + NAME) + len(chunk) + SLACK, (
+                f"{decoder!r} keeps what it has read"
+            )
+    except EventTooLong:
+        events.append(LONG)
+    else:
+        assert decoder.next_event() is None, "there was another event"
+    return events, decoder.last_id, decoder.retry
+
+
+def _held(decoder: SseDecoder) -> int:
+    """Bytes of memory that it holds on to."""
+    parts = [getattr(decoder, name) for name in SseDecoder.__slots__]
+    return sum(map(sys.getsizeof, parts)) + len(decoder)
+
+
+# -- Cases -------------------------------------------------------------------------------------------------------------
+
+_ENDS: Final = st.sampled_from((b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r"))
+_FIELDS: Final = (
+    *(
+        b"data: {}",
+        b"data: ",
+        b"data:",
+        b"data",
+        b"data: a",
+        b"data:  b",
+        b"data: \xef\xbb\xbf",
+        b"data: \xff\0",
+    ),
+    *(
+        b"id: 1",
+        b"id: 2-7",
+        b"id",
+        b"id: a\0",
+        b"id: \xc3\xa9",
+        b"id: \xff",
+        b"event: x",
+        b"event",
+        b"event: message",
+    ),
+    *(
+        b"retry: 10",
+        b"retry: 007",
+        b"retry: -1",
+        b"retry: 1e3",
+        b"retry",
+        b"retry: " + b"9" * 20,
+        b"retry: \xd9\xa3",
+    ),
+    *(
+        b":",
+        b": comment",
+        b"colour: red",
+        b"DATA: x",
+        b" data: x",
+        b"",
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbfdata: a",
+        b"\0",
+    ),
+)
+
+
+@st.composite
+def _line(draw: DrawFn, limit: int) -> bytes:
+    if draw(st.integers(0, 4)):
+        line = draw(st.sampled_from(_FIELDS))
+    else:
+        # About as long as is allowed: the data, or the line.
+        line = draw(st.sampled_from((b"data: ", b":", b"id:"))) + b"x" * (
+            limit + draw(st.integers(-2, NAME + 2))
+        )
+    return line + draw(_ENDS)
+
+
+_STREAMS: Final = {limit: st.lists(_line(limit), max_size=8).map(b"".join) for limit in range(24)}
+_FIELD: Final = st.none() | st.sampled_from(
+    (
+        b"",
+        b"1",
+        b" 1",
+        b"1-2",
+        b"endpoint",
+        b"a\nb",
+        b"a\rdata: x",
+        b"\0",
+        b"\xc3\xa9",
+        b"\xff",
+        b":",
+        b"a: b",
+    )
+)
+_DATA: Final = st.one_of(
+    st.sampled_from(
+        (
+            b"",
+            b"{}",
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b"\n\n",
+            b"a\n",
+            b"\na",
+            b"a\r\n\r\nid: 1",
+            b"data: x",
+            b" x",
+            b":\n",
+        )
+    ),
+    st.binary(max_size=8),
+)
+_WRITTEN: Final = st.lists(st.tuples(_DATA, _FIELD, _FIELD, st.none() | st.integers(-1, 5_000)), max_size=3)
+
+
+@st.composite
+def _case(draw: DrawFn) -> Case:
+    limit = draw(st.integers(0, 23))
+    return limit, draw(split(_STREAMS[limit])), draw(st.integers(1, 2)), draw(_WRITTEN)
+
+
+@st.composite
+def _large(draw: DrawFn) -> Case:
+    limit = draw(st.sampled_from((0, 10, 1_000, 65_536, 100_000)))
+    chunk = draw(
+        st.sampled_from(
+            (
+                b"x",
+                b"data: ab\n",
+                b"data\n",
+                b"\r",
+                b"\n",
+                b":\n",
+                b"id: 1\r\n",
+                b"data: a\n\n",
+                b"data: " + b"x" * 70_000,
+            )
+        )
+    )
+    times = draw(st.sampled_from((10, 1_000, 100_000 // len(chunk) + 1)))
+    return limit, [chunk], min(times, 200_000 // len(chunk) + 1), []
+
+
+def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
+    made = weighted((999, _case()), (1, _large()))
+    small = [seed for seed in seeds if seed[2] <= 2]
+    if not small:
+        return made
+
+    @st.composite
+    def recorded(draw: DrawFn) -> Case:
+        limit, chunks, times, written = draw(st.sampled_from(small))
+        again = draw(split(st.just(damage(draw, b"".join(chunks)))))
+        return limit, again, times, written
+
+    return weighted((3, made), (1, recorded()))
+
+
+TARGET: Final = Target("sse", cases, check)

@@ -1,0 +1,334 @@
+"""Server-sent events: the text of WHATWG as a table, however the bytes are split, and what is written reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_core.http._sse import COMMENT, EventTooLong, SseDecoder, SseEvent, encode_event
+from tests.core.helpers import chunks
+
+MOST = 40
+
+
+def decoded(
+    pieces: Iterable[bytes], *, last_id: str = "", most: int = MOST
+) -> tuple[list[SseEvent], str, int | None]:
+    """The events, and what the stream has said last: an id, and how long to wait."""
+    decoder = SseDecoder(last_id, most=most)
+    events = []
+    for piece in pieces:
+        decoder.feed(piece)
+        while (event := decoder.next_event()) is not None:
+            assert type(event.data) is bytes
+            events.append(event)
+    return events, decoder.last_id, decoder.retry
+
+
+def told(data: bytes, type: str = "message", id: str = "", retry: int | None = None) -> SseEvent:
+    return SseEvent(type, data, id, retry)
+
+
+# what arrives; the events; the last id; the last retry
+STREAMS: list[Any] = [
+    pytest.param(b"", [], "", None, id="nothing"),
+    pytest.param(b"data: a\n\n", [told(b"a")], "", None, id="an event"),
+    pytest.param(b"data: a\n\ndata: b\n\n", [told(b"a"), told(b"b")], "", None, id="two"),
+    pytest.param(b"data: a\r\n\r\n", [told(b"a")], "", None, id="CRLF"),
+    pytest.param(b"data: a\r\rdata: b\r\r", [told(b"a"), told(b"b")], "", None, id="CR"),
+    pytest.param(b"data: a\r\n\n", [told(b"a")], "", None, id="CRLF and LF"),
+    pytest.param(b"data: a\n\r", [told(b"a")], "", None, id="LF and CR"),
+    pytest.param(b"data: a\r\ndata: b\r\n\r\n", [told(b"a\nb")], "", None, id="CRLF is one end"),
+    pytest.param(b"data: a\n\r\ndata: b\n\n", [told(b"a"), told(b"b")], "", None, id="LF and CRLF"),
+    pytest.param(b"data: a\ndata: b\ndata: c\n\n", [told(b"a\nb\nc")], "", None, id="lines are joined by LF"),
+    pytest.param(
+        b"data: a\ndata\ndata:\ndata: b\n\n", [told(b"a\n\n\nb")], "", None, id="empty lines of data"
+    ),
+    pytest.param(b"data\n\n", [told(b"")], "", None, id="a name alone"),
+    pytest.param(b"data:\n\n", [told(b"")], "", None, id="no value"),
+    pytest.param(b"data: \n\n", [told(b"")], "", None, id="a space is no value"),
+    pytest.param(b"data\ndata\n\n", [told(b"\n")], "", None, id="two lines without a value"),
+    pytest.param(b"data:a\n\n", [told(b"a")], "", None, id="no space"),
+    pytest.param(b"data:  a \n\n", [told(b" a ")], "", None, id="one space is not part of it"),
+    pytest.param(b"data:\ta\n\n", [told(b"\ta")], "", None, id="a tab is"),
+    pytest.param(b"data: a: b:\n\n", [told(b"a: b:")], "", None, id="colons in the data"),
+    pytest.param(b"data: a\0\xff\n\n", [told(b"a\0\xff")], "", None, id="any bytes"),
+    pytest.param(b"data : a\nDATA: b\n data: c\n\n", [], "", None, id="names are exact"),
+    pytest.param(b"data: a", [], "", None, id="the end in a line"),
+    pytest.param(b"data: a\n", [], "", None, id="the end in an event"),
+    pytest.param(b"data: a\n\nid: 1\ndata: b\n", [told(b"a")], "", None, id="the end in the second event"),
+    pytest.param(b"\n\n\n", [], "", None, id="blank lines"),
+    pytest.param(b"\n\ndata: a\n\n\n\n", [told(b"a")], "", None, id="blank lines around"),
+    # Comments and what nobody knows
+    pytest.param(b":\n\n", [], "", None, id="a comment"),
+    pytest.param(b": data: a\n:x\n\n", [], "", None, id="comments"),
+    pytest.param(b"data: a\n: b\ndata: c\n\n", [told(b"a\nc")], "", None, id="a comment in an event"),
+    pytest.param(b"colour: red\nx\ndata: a\n\n", [told(b"a")], "", None, id="other fields"),
+    # The mark at the beginning
+    pytest.param(b"\xef\xbb\xbfdata: a\n\n", [told(b"a")], "", None, id="a BOM"),
+    pytest.param(b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", [], "", None, id="only one BOM"),
+    pytest.param(b"\xef\xbb\xbf\ndata: a\n\n", [told(b"a")], "", None, id="a BOM alone"),
+    pytest.param(b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [told(b"a")], "", None, id="a BOM later"),
+    pytest.param(b"data: \xef\xbb\xbfa\n\n", [told(b"\xef\xbb\xbfa")], "", None, id="a BOM in the data"),
+    pytest.param(b"\xef\xbbdata: a\n\n", [], "", None, id="two thirds of a BOM"),
+    # Types
+    pytest.param(b"event: endpoint\ndata: /x\n\n", [told(b"/x", "endpoint")], "", None, id="a type"),
+    pytest.param(
+        b"data: /x\nevent: endpoint\n\n", [told(b"/x", "endpoint")], "", None, id="a type behind the data"
+    ),
+    pytest.param(b"event: a\nevent: b\ndata\n\n", [told(b"", "b")], "", None, id="the last type"),
+    pytest.param(b"event:\ndata: a\n\n", [told(b"a")], "", None, id="no type"),
+    pytest.param(b"event: x\n\ndata: a\n\n", [told(b"a")], "", None, id="a type is of its block"),
+    pytest.param(
+        b"event: x\ndata: a\n\ndata: b\n\n", [told(b"a", "x"), told(b"b")], "", None, id="and of no other"
+    ),
+    pytest.param("event: é\ndata\n\n".encode(), [told(b"", "é")], "", None, id="a type is UTF-8"),
+    pytest.param(b"event: \xff\ndata\n\n", [told(b"", "\ufffd")], "", None, id="which may be broken"),
+    # Ids
+    pytest.param(b"id: 1\ndata: a\n\n", [told(b"a", id="1")], "1", None, id="an id"),
+    pytest.param(
+        b"id: 1\ndata: a\n\ndata: b\n\n", [told(b"a", id="1"), told(b"b", id="1")], "1", None, id="it stays"
+    ),
+    pytest.param(b"id: 1\n\n", [], "1", None, id="an id alone"),
+    pytest.param(b"id: 1\ndata:\n\n", [told(b"", id="1")], "1", None, id="an event that only brings its id"),
+    pytest.param(b"id: 1\n", [], "", None, id="an id without its blank line"),
+    pytest.param(
+        b"id: 1\ndata: a\n\nid: 2\ndata: b\n", [told(b"a", id="1")], "1", None, id="the second without it"
+    ),
+    pytest.param(b"id: 1\ndata: a\n\nid\n\n", [told(b"a", id="1")], "", None, id="an id is taken back"),
+    pytest.param(b"id: 1\nid: 2\0\ndata\n\n", [told(b"", id="1")], "1", None, id="an id with NUL is none"),
+    pytest.param("id: é\n\n".encode(), [], "é", None, id="an id is UTF-8"),
+    pytest.param(b"id:  1 \n\n", [], " 1 ", None, id="spaces in an id"),
+    # Waiting
+    pytest.param(b"retry: 300\n", [], "", 300, id="how long to wait"),
+    pytest.param(
+        b"retry: 300\ndata: a\n\ndata: b\n\n",
+        [told(b"a", retry=300), told(b"b")],
+        "",
+        300,
+        id="with an event",
+    ),
+    pytest.param(b"retry: 300\n\ndata: b\n\n", [told(b"b")], "", 300, id="without one"),
+    pytest.param(b"retry: 1\nretry: 2\ndata\n\n", [told(b"", retry=2)], "", 2, id="the last counts"),
+    pytest.param(b"retry: 007\n", [], "", 7, id="zeros in front"),
+    pytest.param(b"retry: 0\n", [], "", 0, id="not to wait"),
+    pytest.param(
+        b"retry: -1\nretry: 1.5\nretry: 1e3\nretry:\nretry\nretry: 1 \nretry:  1\n",
+        [],
+        "",
+        None,
+        id="no number",
+    ),
+    pytest.param("retry: ٣\n".encode(), [], "", None, id="digits of elsewhere"),
+    pytest.param(b"retry: " + b"9" * 30 + b"\n", [], "", 10**15 - 1, id="for ever"),
+]
+
+
+@pytest.mark.requirement("HTTP-10", "SHM-16")
+@pytest.mark.parametrize(("data", "events", "last_id", "retry"), STREAMS)
+def test_streams(data: bytes, events: list[SseEvent], last_id: str, retry: int | None) -> None:
+    assert decoded([data]) == (events, last_id, retry)
+    assert decoded(data[i : i + 1] for i in range(len(data))) == (events, last_id, retry)
+    assert decoded([data[:1], b"", data[1:], b""]) == (events, last_id, retry)
+
+
+def test_the_last_id_of_the_stream_before_is_the_first_of_this_one() -> None:
+    assert decoded([b"data: a\n\n"], last_id="7") == ([told(b"a", id="7")], "7", None)
+    assert decoded([b"id: 8\ndata: a\n"], last_id="7") == ([], "7", None)
+
+
+@pytest.mark.requirement("HTTP-11")
+@pytest.mark.parametrize(
+    ("event", "is_message"),
+    [
+        (b"data: {}\n\n", True),
+        (b"event: message\ndata: {}\n\n", True),
+        (b"event: ping\ndata: {}\n\n", False),
+        (b"event: Message\ndata: {}\n\n", False),
+        (b"id: 1\ndata:\n\n", False),
+    ],
+)
+def test_which_events_carry_a_message(event: bytes, is_message: bool) -> None:
+    ((found,), _, _) = decoded([event])
+    assert found.is_message is is_message
+
+
+PARTS = (
+    *(
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"data",
+        b"data: a",
+        b"id: 1",
+        b"id",
+        b"event: x",
+        b"retry: 9",
+        b":",
+        b" ",
+    ),
+    *(b"\xef\xbb\xbf", b"\0", b"xyz", b"12345678901"),
+)
+
+
+@given(st.lists(st.sampled_from(PARTS)).map(b"".join), st.lists(st.integers(0, 80)))
+def test_where_it_is_split_does_not_matter(data: bytes, cuts: list[int]) -> None:
+    def outcome(pieces: list[bytes]) -> Any:
+        try:
+            return decoded(pieces)
+        except EventTooLong as exc:
+            return str(exc)
+
+    assert outcome(chunks(data, cuts)) == outcome([data])
+
+
+# -- Limits ------------------------------------------------------------------------------------------------------------
+
+LONGEST = b"x" * MOST
+
+# what arrives, and whether that is still taken
+SIZES: list[Any] = [
+    pytest.param(b"data: %b\n\n" % LONGEST, True, id="as long as allowed"),
+    pytest.param(b"data: %b\r\n\r\n" % LONGEST, True, id="as long as allowed, CRLF"),
+    pytest.param(b"data: %bx\n\n" % LONGEST, False, id="one too long"),
+    pytest.param(b"data: %b\ndata\n\n" % LONGEST, False, id="the LF between lines counts"),
+    pytest.param(b"data\n" * (MOST + 1) + b"\n", True, id="as many lines as allowed"),
+    pytest.param(b"data\n" * (MOST + 2) + b"\n", False, id="one line too many"),
+    pytest.param(b"data: %b" % (LONGEST * 2), False, id="a line without an end"),
+    pytest.param(b": %b" % (LONGEST * 2), False, id="a comment without an end"),
+    pytest.param(b": %b\n" % LONGEST * 10, True, id="any number of comments"),
+    pytest.param(b"id: %b\n\n" % (LONGEST * 2), False, id="a long id"),
+]
+
+
+@pytest.mark.parametrize(("data", "taken"), SIZES)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_what_is_too_long(data: bytes, taken: bool, size: int) -> None:
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    if taken:
+        decoded(pieces)
+        return
+    with pytest.raises(EventTooLong, match=f"than {MOST} bytes"):
+        decoded(pieces)
+
+
+def test_events_before_the_one_that_is_too_long_are_given() -> None:
+    decoder = SseDecoder(most=MOST)
+    decoder.feed(b"id: 1\ndata: a\n\ndata: %bx\n\n" % LONGEST)
+    assert decoder.next_event() == told(b"a", id="1")
+    with pytest.raises(EventTooLong, match="an event of the stream has more than 40 bytes"):
+        decoder.next_event()
+    assert decoder.last_id == "1"
+
+
+@pytest.mark.parametrize(
+    ("begun", "rest", "at_once"),
+    [
+        (b"", b"data: %bx" % LONGEST, True),
+        (b"data: %b\n" % LONGEST[1:], b"data: xx", True),
+        (b"data: %b\n" % LONGEST[1:], b"data: x", False),
+        (b"data: %b\n" % LONGEST, b": a comment", False),
+        (b"data: %b\n" % LONGEST, b"id: 12345678", False),
+        (b"", b"data:%b" % LONGEST, False),
+    ],
+)
+def test_the_end_of_a_line_is_not_waited_for(begun: bytes, rest: bytes, at_once: bool) -> None:
+    decoder = SseDecoder(most=MOST)
+    decoder.feed(begun)
+    assert decoder.next_event() is None
+    decoder.feed(rest)
+    if at_once:
+        with pytest.raises(EventTooLong):
+            decoder.next_event()
+    else:
+        assert decoder.next_event() is None
+
+
+def test_short_lines_are_not_kept_as_objects() -> None:
+    decoder = SseDecoder(most=1_000_000)
+    for _ in range(1_000):
+        decoder.feed(b"data: ab\n" * 100)
+        assert decoder.next_event() is None
+    assert len(decoder) == 300_000 - 1
+    decoder.feed(b"\n")
+    event = decoder.next_event()
+    assert event is not None
+    assert event.data == b"\n".join([b"ab"] * 100_000)
+    assert len(decoder) == 0
+
+
+# -- Writing -----------------------------------------------------------------------------------------------------------
+
+WRITTEN: list[Any] = [
+    ({"data": b"{}"}, b"data: {}\n\n"),
+    ({"data": b""}, b"data: \n\n"),
+    ({"data": b"", "id": b"1-0"}, b"id: 1-0\ndata: \n\n"),
+    ({"data": b"", "id": b"1-0", "retry": 500}, b"id: 1-0\nretry: 500\ndata: \n\n"),
+    ({"data": b"/m?s=1", "event": b"endpoint"}, b"event: endpoint\ndata: /m?s=1\n\n"),
+    ({"data": b"a\nb\rc\r\nd"}, b"data: a\ndata: b\ndata: c\ndata: d\n\n"),
+    ({"data": b"a\n\nid: 9"}, b"data: a\ndata: \ndata: id: 9\n\n"),
+    ({"data": b"", "id": b""}, b"id: \ndata: \n\n"),
+    ({"data": b"x", "retry": 0}, b"retry: 0\ndata: x\n\n"),
+]
+
+
+@pytest.mark.parametrize(("event", "written"), WRITTEN)
+def test_writing(event: dict[str, Any], written: bytes) -> None:
+    assert encode_event(**event) == written
+
+
+@pytest.mark.parametrize("wrong", [b"1\n", b"1\rdata: x", b"a\0b", b"\r\n\r\ndata: x"])
+def test_what_could_be_another_field_is_refused(wrong: bytes) -> None:
+    with pytest.raises(ValueError, match="the id of an event has no line break and no NUL"):
+        encode_event(b"{}", id=wrong)
+    with pytest.raises(ValueError, match="the type of an event has no line break and no NUL"):
+        encode_event(b"{}", event=wrong)
+
+
+def test_nobody_waits_for_less_than_nothing() -> None:
+    with pytest.raises(ValueError, match="retry is a number of milliseconds, not -1"):
+        encode_event(b"{}", retry=-1)
+
+
+_WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=8)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.binary(max_size=20),
+            st.none() | _WORDS,
+            st.none() | _WORDS,
+            st.none() | st.integers(0, 10**9),
+        ),
+        max_size=3,
+    )
+)
+@example([(b"a\r", "", "", 0), (b"\n", " ", ":", None)])
+def test_what_is_written_reads_back(events: list[tuple[bytes, str | None, str | None, int | None]]) -> None:
+    stream, expected, last = b"", [], ""
+    for data, id, event, retry in events:
+        stream += encode_event(
+            data,
+            id=None if id is None else id.encode(),
+            event=None if event is None else event.encode(),
+            retry=retry,
+        )
+        stream += COMMENT
+        last = last if id is None else id
+        joined = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        expected.append(told(joined, event or "message", last, retry))
+    assert decoded([stream], most=1000)[:2] == (expected, last)
+
+
+def test_what_it_says_of_itself() -> None:
+    decoder = SseDecoder("3", most=MOST)
+    assert repr(decoder) == "<SseDecoder 0 bytes, last id '3'>"
+    decoder.feed(b"data: a\ndat")
+    assert decoder.next_event() is None
+    assert repr(decoder) == "<SseDecoder 4 bytes, last id '3'>"
