@@ -1,0 +1,259 @@
+r"""What a raw HTTP/1.1 request head must not be, told before a parser is lenient about it.
+
+Parsers forgive, each in its own way, and two that forgive differently read two different requests out of the same
+bytes: that is request smuggling. So this file takes only heads that have one reading, by RFC 9112, and the parser
+behind it (h11 in our drivers) then cannot disagree with whoever stands in front. Rules of this file:
+
+1. **Every fault ends the connection.** Nobody knows where the next request would begin.
+2. **A head ends where h11 says it ends**, at the first empty line, be its ends CRLF or LF; a head with a bare LF in it is
+   refused as a whole. What is not refused here, h11 reads as exactly one request with this very method and target.
+3. **The verdict does not depend on how the bytes were split**, and each byte is looked at once while a head grows.
+4. An ordinary head costs two matches of fixed patterns, without backtracking, and no loop. The functions that find out
+   what is wrong run only when something is.
+
+Stricter than RFC 9112, because nobody who means well does it:
+
+- An empty line before the request line (2.2 asks us to skip it; h11 does not, and no client of the last twenty years
+  sends it).
+- A target in absolute form (3.2.2) must name the authority that `Host` names; then it does not matter which of them
+  counts.
+- `Content-Length` with leading zeros, which some read as octal. Repeated with the same value (6.3 lets us choose).
+- `Transfer-Encoding` that is not `chunked` alone, or beside `Content-Length` (6.1), or in HTTP/1.0.
+- Control characters in values; `"`, `<`, `>` and `\` in the target. Bytes over 127 in a value are opaque (5.5) and pass.
+- Two lines of a field of which we read one value (`SINGLETONS`): whoever reads the other one sees another request. The
+  fields that mirror the body (`Mcp-*`, `MCP-Protocol-Version`) are not among them: their judge compares them with the
+  body, and its answer has a code of its own. Lists such as `Accept` may be repeated.
+
+It does not know which methods, paths or hosts are served, nor what a body holds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ["MAX_HEAD", "HeadFault", "head_end", "head_fault", "origin_form", "unfinished_fault"]
+
+MAX_HEAD: Final = 32 * 1024  # bytes, request line and empty line included
+MAX_FIELDS: Final = 100
+MAX_VALUE: Final = 8 * 1024  # bytes of one value
+MAX_TARGET: Final = 8 * 1024
+_MAX_METHOD: Final = 32  # none that is registered has more than 17
+_MAX_LINE: Final = _MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
+
+SINGLETONS: Final = (
+    b"host",
+    b"content-length",
+    b"transfer-encoding",
+    b"content-type",
+    b"expect",
+    b"authorization",
+    b"origin",
+    b"mcp-session-id",
+    b"last-event-id",
+)
+
+_TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
+_EMPTY_LINE: Final = re.compile(rb"\n\r?\n")
+_REQUEST_LINE: Final = re.compile(
+    rb"(" + _TOKEN + rb"{1,%d}+) ([!$-;=?-\[\]-~]++) HTTP/1\.([01])\r(?=\n)" % _MAX_METHOD
+)
+# Each field begins at the newline before it and leaves its own to the next one. So if there are as many fields as newlines
+# (less two: those of the last field and of the empty line), nothing stands between them.
+_FIELD: Final = re.compile(rb"\n(" + _TOKEN + rb"++):([\t -~\x80-\xff]*+)\r(?=\n)")
+_NAME: Final = re.compile(_TOKEN + rb"++")
+_VERSION: Final = re.compile(rb"HTTP/[0-9](?:\.[0-9])?")
+_TARGET: Final = re.compile(rb"[!$-;=?-\[\]-~]++")
+_MAX_DIGITS: Final = 18
+_ABSOLUTE: Final = re.compile(rb"https?://([A-Za-z0-9._\-:\[\]]++)(?=[/?]|\Z)")
+
+
+class HeadFault(Struct, frozen=True):
+    """Why a head is refused: the status of the answer and a sentence for its body. The connection is closed after it."""
+
+    status: int
+    reason: str
+
+
+_NO_REQUEST = HeadFault(400, "The request does not begin with a method.")
+_LINE = HeadFault(
+    400, "The request line is not a method, a target and a version with one space between them."
+)
+_BARE_LF = HeadFault(400, "A line of the head ends without CR.")
+_BARE_CR = HeadFault(400, "There is a CR in the head that ends no line.")
+_NUL = HeadFault(400, "There is a NUL in the head.")
+_FOLDED = HeadFault(400, "A header is continued on a second line.")
+_NO_COLON = HeadFault(400, "A header has no colon.")
+_SPACE_BEFORE_COLON = HeadFault(400, "There is white space between the name of a header and its colon.")
+_BAD_NAME = HeadFault(400, "The name of a header has characters that no name may have.")
+_BAD_VALUE = HeadFault(400, "The value of a header has control characters.")
+_UNFINISHED = HeadFault(400, "The head does not end with an empty line.")
+_BAD_TARGET = HeadFault(400, "The target is neither a path nor a URL.")
+_TARGET_CHARACTERS = HeadFault(400, "The target has characters that must be percent-encoded.")
+_OTHER_AUTHORITY = HeadFault(400, "The target and the Host header name different servers.")
+_NO_HOST = HeadFault(400, "The Host header is missing.")
+_REPEATED = HeadFault(400, "A header that must be there once is there several times.")
+_BAD_LENGTH = HeadFault(400, "Content-Length is not one plain decimal number.")
+_TWO_LENGTHS = HeadFault(400, "There are both Content-Length and Transfer-Encoding.")
+_OLD_CODING = HeadFault(400, "There is no Transfer-Encoding in HTTP/1.0.")
+_HUGE_BODY = HeadFault(413, "The body is too large.")
+_LONG_TARGET = HeadFault(414, f"The target has more than {MAX_TARGET} bytes.")
+_EXPECTATION = HeadFault(417, "The only expectation that can be met is 100-continue.")
+_LONG_HEAD = HeadFault(431, f"The head has more than {MAX_HEAD} bytes.")
+_MANY_FIELDS = HeadFault(431, f"There are more than {MAX_FIELDS} headers.")
+_LONG_VALUE = HeadFault(431, f"The value of a header has more than {MAX_VALUE} bytes.")
+_METHOD = HeadFault(501, "This method is not supported.")
+_CODING = HeadFault(501, "The only Transfer-Encoding that is supported is chunked.")
+_OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+
+
+def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
+    """Where the body begins: the index after the empty line that ends the head; None when more bytes are needed.
+
+    `seen` is how many of the bytes were there when it was None the last time: they are not searched again.
+    """
+    if data.startswith((b"\n", b"\r\n")):
+        # h11 takes an empty line at the very beginning for a head without anything; `head_fault` refuses it.
+        return 1 if data[0] == 0x0A else 2
+    # The last two bytes that were seen may be the beginning of the empty line.
+    found = _EMPTY_LINE.search(data, max(seen - 2, 0))
+    return found.end() if found else None
+
+
+def unfinished_fault(data: bytes | bytearray) -> HeadFault | None:
+    """What is wrong already with a head whose end has not come; so that nobody has to wait for it."""
+    if data and data[0] <= 0x20:
+        return _NO_REQUEST  # also what TLS begins with
+    if len(data) > _MAX_LINE and data.find(b"\n", 0, _MAX_LINE) < 0:
+        return _LONG_TARGET
+    return _LONG_HEAD if len(data) > MAX_HEAD else None
+
+
+def head_fault(head: bytes) -> HeadFault | None:
+    """What is wrong with a whole head, which goes up to what `head_end` says; None if it may be parsed."""
+    if len(head) > _MAX_LINE and (fault := unfinished_fault(head)):
+        return fault
+    line = _REQUEST_LINE.match(head)
+    if line is None:
+        return _line_fault(head)
+    method, target, minor = line.groups()
+    # In lower case all of it: names have no case, nor has any value that is looked at here.
+    pairs: list[tuple[bytes, bytes]] = _FIELD.findall(head.lower(), line.end())
+    if len(pairs) != head.count(b"\n") - 2 or not head.endswith(b"\r\n\r\n"):
+        return _field_fault(head)
+    if len(pairs) > MAX_FIELDS:
+        return _MANY_FIELDS
+    fields = dict(pairs)
+    if len(fields) != len(pairs) and _repeats(pairs):
+        return _REPEATED
+    if len(head) > MAX_VALUE and any(len(value) > MAX_VALUE for _, value in pairs):
+        return _LONG_VALUE
+    if b"host" not in fields and minor == b"1":
+        return _NO_HOST
+    if method == b"CONNECT":
+        return _METHOD
+    if len(target) > MAX_TARGET:
+        return _LONG_TARGET
+    if target[0] != 0x2F and (fault := _target_fault(method, target, fields)):
+        return fault
+    if b"transfer-encoding" in fields or b"content-length" in fields or b"expect" in fields:
+        return _body_fault(fields, minor)
+    return None
+
+
+def origin_form(target: bytes) -> bytes:
+    """The path and query of a target that `head_fault` let pass; `*` stays what it is. RFC 9112 3.2.2."""
+    if target[:1] == b"/" or not (absolute := _ABSOLUTE.match(target)):
+        return target
+    rest = target[absolute.end() :]
+    return rest if rest[:1] == b"/" else b"/" + rest
+
+
+def _repeats(pairs: list[tuple[bytes, bytes]]) -> bool:
+    names = [name for name, _ in pairs]
+    return any(names.count(name) > 1 for name in SINGLETONS)
+
+
+def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> HeadFault | None:
+    """About a target that is no path."""
+    if target == b"*" and method == b"OPTIONS":
+        return None
+    absolute = _ABSOLUTE.match(target)
+    if absolute is None:
+        return _BAD_TARGET
+    return None if absolute[1].lower() == fields.get(b"host", b"").strip() else _OTHER_AUTHORITY
+
+
+def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadFault | None:
+    """About what says how long the body is, and when it comes."""
+    length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            return _TWO_LENGTHS
+        if minor == b"0":
+            return _OLD_CODING
+        if coding.strip() != b"chunked":
+            return _CODING
+    if length is not None:
+        length = length.strip()
+        if not length.isdigit() or (length[0] == 0x30 and length != b"0"):
+            return _BAD_LENGTH
+        if len(length) > _MAX_DIGITS:
+            return _HUGE_BODY
+    expected = fields.get(b"expect")
+    # HTTP/1.0 knows no expectations and ignores them (RFC 9110 10.1.1).
+    if expected is None or expected.strip() == b"100-continue" or minor == b"0":
+        return None
+    return _EXPECTATION
+
+
+def _line_fault(head: bytes) -> HeadFault:
+    """What is wrong with the first line, of which something is."""
+    if fault := unfinished_fault(head):
+        return fault
+    line, newline, _ = head.partition(b"\n")
+    if not newline:
+        return _UNFINISHED
+    if b"\0" in line:
+        return _NUL
+    if not line.endswith(b"\r"):
+        return _BARE_LF
+    line = line[:-1]
+    if b"\r" in line:
+        return _BARE_CR
+    words = line.split(b" ")
+    if len(words) != 3 or not _NAME.fullmatch(words[0]) or not words[1]:
+        return _LINE
+    if len(words[0]) > _MAX_METHOD:
+        return _METHOD
+    if not _TARGET.fullmatch(words[1]):
+        return _TARGET_CHARACTERS
+    return _OTHER_VERSION if _VERSION.fullmatch(words[2]) else _LINE
+
+
+def _field_fault(head: bytes) -> HeadFault:
+    """What is wrong with the lines after the first, of which something is."""
+    if b"\0" in head:
+        return _NUL
+    whole = head.count(b"\r\n")
+    if head.count(b"\n") != whole:
+        return _BARE_LF
+    if head.count(b"\r") != whole:
+        return _BARE_CR
+    for line in head.split(b"\r\n")[1:]:
+        if not line:
+            break
+        if line[0] in b" \t":
+            return _FOLDED
+        name, colon, _ = line.partition(b":")
+        if not colon:
+            return _NO_COLON
+        if name != name.rstrip(b" \t"):
+            return _SPACE_BEFORE_COLON
+        if not _NAME.fullmatch(name):
+            return _BAD_NAME
+        if not _FIELD.match(b"\n" + line + b"\r\n"):
+            return _BAD_VALUE
+    return _UNFINISHED

@@ -1,0 +1,273 @@
+"""Heads of HTTP/1.1: what is refused, what is served, and that h11 then reads the same request that we judged."""
+
+from __future__ import annotations
+
+import h11
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_core.http._http1 import (
+    MAX_FIELDS,
+    MAX_HEAD,
+    SINGLETONS,
+    HeadFault,
+    head_end,
+    head_fault,
+    origin_form,
+    unfinished_fault,
+)
+from tests.core.helpers import chunks
+from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
+
+# Enough for every head and every line of a chunk that the corpus means to be read.
+ROOM = 64 * 1024
+
+
+def judged(*pieces: bytes) -> HeadFault | bytes | None:
+    """What a driver finds out about the first head when these pieces arrive: a fault, a whole head, or None to wait on."""
+    buffer, seen = bytearray(), 0
+    for piece in pieces:
+        buffer += piece
+        end = head_end(buffer, seen)
+        if end is not None:
+            head = bytes(buffer[:end])
+            return head_fault(head) or head
+        fault = unfinished_fault(buffer)
+        if fault is not None:
+            return fault
+        seen = len(buffer)
+    return None
+
+
+def read_by_h11(raw: bytes) -> tuple[h11.Request | None, bytes, int]:
+    """The request that h11 alone reads, its data, and what becomes of it."""
+    connection = h11.Connection(h11.SERVER, ROOM)
+    if raw:
+        connection.receive_data(raw)
+    request, data = None, b""
+    try:
+        while (event := connection.next_event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.Request):
+                request = event
+            elif isinstance(event, h11.Data):
+                data += event.data
+            else:
+                assert isinstance(event, h11.EndOfMessage)
+                return request, data, SERVED
+    except h11.RemoteProtocolError as error:
+        return request, data, error.error_status_hint
+    return request, data, WAITS
+
+
+def status_of(verdict: HeadFault | bytes | None) -> int:
+    if isinstance(verdict, HeadFault):
+        return verdict.status
+    return WAITS if verdict is None else SERVED
+
+
+def test_the_corpus_is_large_and_its_names_are_its_own() -> None:
+    assert len(ROWS) >= 300
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert len({row.raw for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_verdict(row: Row) -> None:
+    verdict = judged(row.raw)
+    request, _, outcome = read_by_h11(row.raw)
+    if isinstance(verdict, HeadFault):
+        assert verdict.status == row.status
+        assert verdict.reason.endswith(".")
+        assert (request is not None) == row.forgiven
+    elif verdict is None:
+        assert (row.status, request, outcome) == (WAITS, None, WAITS)
+    else:
+        # An end of the body that is not there is not the head's fault.
+        assert outcome == row.status
+        assert request is not None
+        # Independent of both readers: a served line has exactly two spaces, and its version is 1.0 or 1.1.
+        method, target, version = verdict.partition(b"\r\n")[0].split(b" ")
+        assert (request.method, request.target, b"HTTP/" + request.http_version) == (method, target, version)
+        lines = [line.partition(b":") for line in verdict.split(b"\r\n")[1:-2]]
+        theirs = [(name, value.lower()) for name, value in request.headers]
+        assert theirs == [(name.lower(), value.strip().lower()) for name, _, value in lines]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_verdict_does_not_depend_on_the_pieces(row: Row) -> None:
+    raw = row.raw
+    whole = judged(raw)
+    if isinstance(whole, bytes):
+        # The splits that could matter: around the end of the head, and everywhere if it is short.
+        cuts = range(len(whole) + 1) if len(whole) < 300 else range(len(whole) - 6, len(whole) + 1)
+    else:
+        cuts = range(min(len(raw), 300))
+    for cut in cuts:
+        assert judged(raw[:cut], raw[cut:]) == whole
+    assert status_of(judged(*(raw[i : i + 1] for i in range(len(raw))))) == status_of(whole)
+
+
+PIECES = st.lists(st.sampled_from([b"\r\n", b"\n", b"\r", b"a", b" ", b"GET / HTTP/1.1", b"Host: a"]))
+
+
+@given(PIECES, st.lists(st.integers(0, 60)))
+@example([b"\r", b"\n"], [1])
+@example([b"a\n", b"\r", b"\n"], [2, 3])
+@example([b"a\n", b"\r", b"\r\n", b"\n"], [2, 3, 4, 5])
+def test_a_head_ends_at_the_same_byte_however_it_came_and_where_h11_ends_it(
+    words: list[bytes], cuts: list[int]
+) -> None:
+    raw = b"".join(words)
+    end = head_end(raw)
+    buffer, seen, found = bytearray(), 0, None
+    for piece in chunks(raw, cuts):
+        buffer += piece
+        found = head_end(buffer, seen)
+        if found is not None:
+            break
+        seen = len(buffer)
+    assert found == end
+    request, _, outcome = read_by_h11(raw)
+    if end is None:
+        assert request is None
+        assert outcome == WAITS or raw[0] <= 0x20
+    elif request is not None:
+        assert read_by_h11(raw[:end])[0] == request
+        assert read_by_h11(raw[: end - 1])[2] == WAITS
+
+
+@given(st.binary())
+def test_any_bytes_are_judged(raw: bytes) -> None:
+    assert judged(raw) is None or status_of(judged(raw)) in (400, 431, 505)
+    assert isinstance(head_fault(raw), HeadFault)  # random bytes are no head
+    assert origin_form(raw) is not None
+
+
+TOKENS = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=8)
+ODD = st.sampled_from(
+    ["\r\n", "\r", "\n", "\0", " ", "\t", ":", ",", "\x0b", "\x7f", "\xa0", "chunked", "5", "HTTP/1.1", "/"]
+)
+LINES = st.tuples(
+    st.sampled_from(["Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "X"]) | TOKENS,
+    st.sampled_from([":", ": ", " : ", ":\t"]),
+    st.sampled_from(["localhost", "5", "chunked", "0", "100-continue", "gzip, chunked"]) | TOKENS | ODD,
+    st.sampled_from(["\r\n", "\r\n", "\r\n", "\n", "\r\n "]),
+).map("".join)
+
+
+@given(
+    st.lists(TOKENS | ODD, max_size=4).map(" ".join)
+    | st.sampled_from(["POST /mcp HTTP/1.1", "GET / HTTP/1.0"]),
+    st.lists(LINES, max_size=6).map("".join),
+)
+def test_whatever_is_served_h11_reads_too_and_reads_the_same(line: str, fields: str) -> None:
+    raw = f"{line}\r\nHost: a\r\n{fields}\r\n".encode("latin-1")
+    verdict = judged(raw)
+    if not isinstance(verdict, bytes):
+        return
+    assert raw.startswith(verdict)
+    request, _, outcome = read_by_h11(verdict)
+    assert request is not None
+    assert outcome in (SERVED, WAITS)
+    names = [name for name, _ in request.headers]
+    assert all(names.count(name) <= 1 for name in SINGLETONS)
+    assert not {b"content-length", b"transfer-encoding"} <= set(names)
+    assert request.http_version == b"1.1" or b"transfer-encoding" not in names
+
+
+# the reason, and a head that has it: of what is wrong with several things, the first is told
+REASONS = [
+    ("does not begin", b" GET / HTTP/1.1\r\n\r\n"),
+    ("not a method, a target and a version", b"GET / HTTP/1.1 \r\n\r\n"),
+    ("ends without CR", b"GET / HTTP/1.1\n\r\n"),
+    ("ends without CR", b"GET / HTTP/1.1\r\nHost: a\n\r\n"),
+    ("a CR in the head", b"GET /\r HTTP/1.1\r\n\r\n"),
+    ("a CR in the head", b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n"),
+    ("a NUL", b"GET /\0 HTTP/1.1\r\n\r\n"),
+    ("a NUL", b"GET / HTTP/1.1\r\nHost: a\0\r\n\r\n"),
+    ("second line", b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n"),
+    ("no colon", b"GET / HTTP/1.1\r\nHost\r\n\r\n"),
+    ("white space between", b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"),
+    ("characters that no name", b"GET / HTTP/1.1\r\nHo(st: a\r\n\r\n"),
+    ("control characters", b"GET / HTTP/1.1\r\nHost: \x01\r\n\r\n"),
+    ("does not end", b"GET / HTTP/1.1"),
+    ("does not end", b"GET / HTTP/1.1\r\nHost: a"),
+    ("does not end", b"GET / HTTP/1.1\r\nHost: a\r\n\r\nX: b\r\n\r\n"),
+    ("neither a path nor a URL", b"GET a HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("percent-encoded", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("different servers", b"GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("Host header is missing", b"GET / HTTP/1.1\r\n\r\n"),
+    ("several times", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+    ("plain decimal", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1,1\r\n\r\n"),
+    ("both", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ("HTTP/1.0", b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ("100-continue", b"GET / HTTP/1.1\r\nHost: a\r\nExpect: b\r\n\r\n"),
+    ("chunked", b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: b\r\n\r\n"),
+    (f"more than {MAX_FIELDS}", b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * MAX_FIELDS + b"\r\n"),
+    (f"more than {MAX_HEAD}", b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * MAX_HEAD + b"\r\n\r\n"),
+]
+
+
+@pytest.mark.parametrize(("reason", "head"), REASONS)
+def test_the_reason_is_told(reason: str, head: bytes) -> None:
+    fault = head_fault(head)
+    assert fault is not None
+    assert reason in fault.reason
+
+
+@pytest.mark.parametrize("name", SINGLETONS)
+def test_a_field_with_one_value_comes_once_in_whatever_case(name: bytes) -> None:
+    value = {b"content-length": b"0", b"transfer-encoding": b"chunked", b"expect": b"100-continue"}.get(
+        name, b"a"
+    )
+    host = b"" if name == b"host" else b"Host: a\r\n"
+    once = b"POST / HTTP/1.1\r\n" + host + name.title() + b": " + value + b"\r\n"
+    assert head_fault(once + b"\r\n") is None
+    twice = head_fault(once + b"X: a\r\n" + name.upper() + b": " + value + b"\r\n\r\n")
+    assert twice is not None
+    assert twice.reason == "A header that must be there once is there several times."
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"/", b"/"),
+        (b"/mcp?a=http://b/", b"/mcp?a=http://b/"),
+        (b"//a/b", b"//a/b"),
+        (b"*", b"*"),
+        (b"http://a/mcp?b", b"/mcp?b"),
+        (b"https://a.b:8000/", b"/"),
+        (b"http://[::1]:8000//c", b"//c"),
+        (b"http://a", b"/"),
+        (b"http://a?b", b"/?b"),
+    ],
+)
+def test_a_url_is_as_good_as_its_path(target: bytes, path: bytes) -> None:
+    assert origin_form(target) == path
+
+
+@pytest.mark.parametrize(("name", "body", "expected"), CHUNKS, ids=[row[0] for row in CHUNKS])
+def test_bodies_in_chunks_as_h11_reads_them(name: str, body: bytes, expected: bytes | int) -> None:
+    # Pinned, so that a version of h11 that forgives more, or less, shows itself here.
+    raw = chunked(body)
+    assert isinstance(judged(raw), bytes)
+    _, data, outcome = read_by_h11(raw)
+    assert (data if outcome == SERVED else outcome) == expected
+
+
+def test_no_head_is_expensive() -> None:
+    # The worst cases of each pattern, 32 KiB of them, byte by byte: a second. Anything quadratic would take minutes.
+    begin = b"GET / HTTP/1.1\r\nHost: a\r\n"
+    filler = MAX_HEAD - len(begin) - 10
+    heads = [
+        begin + b"X" * filler + b"\r\n\r\n",
+        begin + b"X:" + b" \t" * (filler // 2) + b"\x00\r\n\r\n",
+        begin + b"X:\r\n" * (filler // 5) + b"\r\n\r\n",
+        begin + b"\n" * filler + b"\r\n\r\n",
+        b"\r" * MAX_HEAD,
+        b"G" * MAX_HEAD,
+    ]
+    for head in heads:
+        assert isinstance(head_fault(head), HeadFault)
+        assert status_of(judged(*(head[i : i + 1] for i in range(len(head))))) in (400, 414, 431)

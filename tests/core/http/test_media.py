@@ -1,0 +1,270 @@
+"""What a body says it is, and what the other side can read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.http._media import EVENT_STREAM, JSON, accepts, is_event_stream, is_json, media_type
+
+
+def short(value: object) -> str:
+    return repr(value)[:60]
+
+
+# Content-Type; whether that is JSON
+TYPES: list[tuple[bytes | None, bool]] = [
+    (b"application/json", True),
+    (b"Application/JSON", True),
+    (b"application/json;charset=utf-8", True),
+    (b"application/json; charset=utf-8", True),
+    (b"application/json ; charset=UTF-8 ", True),
+    (b"application/json\t;\tcharset=UTF-8", True),
+    (b'application/json; charset="utf-8"', True),
+    (b'application/json; CHARSET="Utf\\-8"', True),
+    (b"application/json;", True),
+    (b"application/json; ;charset=utf-8;", True),
+    (b"application/json; version=1", True),
+    (b'application/json; a="b;c,d\\"e"; charset=utf-8', True),
+    (b'application/json; a=""', True),
+    (b'application/json; a="\xff\t"', True),
+    (b" application/json ", True),
+    (None, False),
+    (b"", False),
+    (b" ", False),
+    (b";", False),
+    (b"json", False),
+    (b"application", False),
+    (b"application/", False),
+    (b"/json", False),
+    (b"*/*", False),
+    (b"application/*", False),
+    (b"text/json", False),
+    (b"text/plain", False),
+    (b"text/plain; charset=utf-8", False),
+    (b"text/plain;application/json", False),
+    (b"text/plain; a=application/json", False),
+    (b"text/plain, application/json", False),
+    (b"application/json, text/plain", False),
+    (b"application/json,application/json", False),
+    (b"application/json,", False),
+    (b",application/json", False),
+    (b"application/json text/plain", False),
+    (b"application/x-www-form-urlencoded", False),
+    (b"multipart/form-data; boundary=application/json", False),
+    (b"application/jsonx", False),
+    (b"xapplication/json", False),
+    (b"application/jso", False),
+    (b"application/json5", False),
+    (b"application/json-rpc", False),
+    (b"application/jsonrequest", False),
+    (b"application/x-json", False),
+    (b"application/ld+json", False),
+    (b"application/problem+json", False),
+    (b"application/vnd.api+json", False),
+    (b"application/json+x", False),
+    (b"application/json/", False),
+    (b"application/json/x", False),
+    (b"application//json", False),
+    (b"application /json", False),
+    (b"application/ json", False),
+    (b"application\\json", False),
+    (b'"application/json"', False),
+    (b"application/json\0", False),
+    (b"application/json\n", False),
+    (b"application/json\x0b", False),
+    (b"application/json\xa0", False),
+    (b"application/j\xc5\xbfon", False),
+    (b"application/json; charset=utf-16", False),
+    (b"application/json; charset=utf-7", False),
+    (b"application/json; charset=latin-1", False),
+    (b"application/json; charset=utf8", False),
+    (b"application/json; charset=", False),
+    (b'application/json; charset=""', False),
+    (b"application/json; charset=utf-8x", False),
+    (b"application/json; charset=utf-8 x", False),
+    (b"application/json; charset=utf-8; charset=utf-8", False),
+    (b"application/json; charset=utf-8; charset=utf-16", False),
+    (b"application/json; charset=utf-16; charset=utf-8", False),
+    (b"application/json; charset", False),
+    (b"application/json; charset = utf-8", False),
+    (b"application/json; charset: utf-8", False),
+    (b"application/json charset=utf-8", False),
+    (b"application/json; charset='utf-8'", False),
+    (b'application/json; charset="utf-8', False),
+    (b'application/json; charset=utf-8"', False),
+    (b'application/json; charset="utf-8\\"', False),
+    (b'application/json; charset="utf-8"x', False),
+    (b'application/json; a="\x01"', False),
+    (b"application/json; =b", False),
+    (b"application/json; a b", False),
+    (b"application/json; a=b, text/plain", False),
+    (b"application/json" + b";" * 2000, False),
+    (b"application/json; a=" + b"a" * 2000, False),
+    (b'application/json; a="' + b"\\a" * 400, False),
+]
+
+
+@pytest.mark.parametrize(("value", "json"), TYPES, ids=short)
+def test_json_is_what_says_so_exactly(value: bytes | None, json: bool) -> None:
+    assert [is_json(value), is_json(value)] == [json, json]
+
+
+@pytest.mark.parametrize(
+    ("value", "type"),
+    [
+        (b"text/event-stream", b"text/event-stream"),
+        (b"Text/Event-Stream; charset=latin-1", b"text/event-stream"),
+        (b"application/json; charset=utf-16", b"application/json"),
+        (b"text/html;", b"text/html"),
+        (b"text/event-streams", b"text/event-streams"),
+        (b"text/event-stream, text/html", None),
+        (b"text/event-stream x", None),
+        (b"text/event-stream; x", None),
+        (b"text", None),
+        (b"", None),
+        (b"text/event-stream" + b" " * 2000, None),
+        (None, None),
+    ],
+)
+def test_the_type_without_its_parameters(value: bytes | None, type: bytes | None) -> None:
+    assert media_type(value) == type
+    assert is_event_stream(value) == (type == EVENT_STREAM)
+
+
+# Accept; whether JSON, and whether a stream of events may be sent
+ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
+    (None, True, True),
+    (b"application/json, text/event-stream", True, True),
+    (b"text/event-stream, application/json", True, True),
+    (b"application/json,text/event-stream", True, True),
+    (b"Application/JSON, TEXT/event-stream", True, True),
+    (b" application/json\t,\ttext/event-stream ", True, True),
+    (b"*/*", True, True),
+    (b"*/*;q=0.1", True, True),
+    (b"application/json", True, False),
+    (b"text/event-stream", False, True),
+    (b"application/*", True, False),
+    (b"text/*", False, True),
+    (b"application/*, text/*", True, True),
+    (b"application/json, */*", True, True),
+    (b"application/json, */*;q=0.8", True, True),
+    (b"text/html, application/xhtml+xml, application/xml;q=0.9, image/avif, */*;q=0.8", True, True),
+    (b"text/html, application/xml", False, False),
+    (b"text/html", False, False),
+    (b"", False, False),
+    (b" ", False, False),
+    (b",", False, False),
+    (b",,application/json,,", True, False),
+    (b"*", False, False),
+    (b"*/json", False, False),
+    (b"application", False, False),
+    (b"application/jsonx, text/event-streams", False, False),
+    (b"xapplication/json", False, False),
+    (b"application/json text/event-stream", False, False),
+    (b"application/json; text/event-stream", False, False),
+    (b"application/json;text/event-stream, text/event-stream", False, True),
+    # weights: only zero makes a difference
+    (b"application/json;q=1, text/event-stream;q=1.000", True, True),
+    (b"application/json;q=0.001, text/event-stream;Q=0.5", True, True),
+    (b"application/json ; q=0.9 , text/event-stream", True, True),
+    (b"application/json;q=0, text/event-stream", False, True),
+    (b"application/json, text/event-stream;q=0", True, False),
+    (b"application/json, text/event-stream;q=0.0", True, False),
+    (b"application/json, text/event-stream;q=0.000", True, False),
+    (b"application/json, text/event-stream;q=0.", True, False),
+    (b"*/*;q=0", False, False),
+    (b"*/*, application/json;q=0", False, True),
+    (b"application/json;q=0, */*", False, True),
+    (b"text/*;q=0, */*", True, False),
+    (b"*/*, text/*;q=0", True, False),
+    (b"text/*;q=0, text/event-stream, */*", True, True),
+    (b"*/*;q=0, application/json, text/event-stream", True, True),
+    (b"*/*;q=0, application/*", True, False),
+    (b"application/*;q=0, application/json;q=0.1", True, False),
+    # the same range twice: wanted once is wanted
+    (b"application/json;q=0, application/json", True, False),
+    (b"application/json, application/json;q=0", True, False),
+    # a weight that is none, in a range that nobody can read
+    (b"application/json;q=2, text/event-stream", False, True),
+    (b"application/json;q=1.001, text/event-stream", False, True),
+    (b"application/json;q=0.0001, text/event-stream", False, True),
+    (b"application/json;q=-1, text/event-stream", False, True),
+    (b"application/json;q=, text/event-stream", False, True),
+    (b"application/json;q, text/event-stream", False, True),
+    (b"application/json;q=a, text/event-stream", False, True),
+    (b"application/json;q= 1, text/event-stream", False, True),
+    (b"application/json;q =1, text/event-stream", False, True),
+    # parameters of a range are ignored, and commas in quotes separate nothing
+    (b"application/json;charset=utf-8, text/event-stream", True, True),
+    (b"application/json; version=2; q=0.5, text/event-stream", True, True),
+    (b"application/json;q=0.5;ext=1, text/event-stream", True, True),
+    (b'application/json;a="b, text/event-stream"', True, False),
+    (b'application/json;a="b\\", text/event-stream"', True, False),
+    (b'text/html;a="b,c";q=0, application/json', True, False),
+    (b'text/html;a="b, application/json', False, False),
+    (b'text/html;a="b\\, application/json, text/event-stream', False, False),
+    (b'text/html;a="b\\', False, False),
+    (b'"application/json", text/event-stream', False, True),
+    (b"application/json\0, text/event-stream", False, True),
+    (b"application/json\xa0, text/event-stream", False, True),
+    # longer than anybody has much to say
+    (b"application/json, text/event-stream, " + b"a/b, " * 100, True, True),
+    (b"application/json, text/event-stream, " + b"a/b, " * 1000, False, False),
+    (b'"' * 1000, False, False),
+    (b"\\" * 1000, False, False),
+    (b"," * 1000, False, False),
+    (b";" * 1000, False, False),
+    (b"a/b" + b";q" * 400, False, False),
+]
+
+
+@pytest.mark.parametrize(("accept", "json", "stream"), ACCEPTED, ids=short)
+def test_what_may_be_sent(accept: bytes | None, json: bool, stream: bool) -> None:
+    for _ in range(2):
+        assert accepts(accept, JSON) == json
+        assert accepts(accept, EVENT_STREAM) == stream
+        assert accepts(accept, JSON, EVENT_STREAM) == (json and stream)
+        assert accepts(accept) == (accept is None or len(accept) <= 1024)
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            b"application/json",
+            b"text/event-stream",
+            b"*/*",
+            b"text/*",
+            b";",
+            b",",
+            b" ",
+            b"q=0",
+            b"q=1",
+            b"charset=utf-8",
+            b'"',
+            b"\\",
+            b"\xff",
+        ]
+    ),
+    max_size=12,
+).map(b"".join)
+
+
+@given(st.binary() | WORDS)
+def test_any_bytes_are_judged(value: bytes) -> None:
+    if is_json(value):
+        assert media_type(value) == JSON
+    if is_event_stream(value):
+        assert accepts(value, EVENT_STREAM) or b"q=" in value
+    # What is acceptable alone and wanted at all stays so when it is said again.
+    if accepts(value, JSON):
+        assert accepts(value + b"," + value, JSON) or value.count(b'"') % 2
+    assert accepts(b"application/json," + value, JSON)
+
+
+@given(WORDS)
+def test_the_case_makes_no_difference(value: bytes) -> None:
+    for question in (is_json, is_event_stream, media_type):
+        assert question(value) == question(value.upper())
+    assert accepts(value, JSON) == accepts(value.upper(), JSON)
