@@ -30,6 +30,7 @@ from ._errors import (
 from ._events import (
     NEED_DATA,
     PAUSED,
+    ChangesMissed,
     ConnectionClosed,
     ErrorReceived,
     Event,
@@ -72,6 +73,7 @@ __all__ = [
     "CallerOptions",
     "Change",
     "Changes",
+    "ChangesMissed",
     "Config",
     "ConnectFailed",
     "Connection",

@@ -63,7 +63,8 @@ class Asked:
         del self.table[id]
         params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
         data = encode_notification("notifications/cancelled", params)
-        self._out.put(Outgoing(data, Kind.CANCEL, id, call.related, "notifications/cancelled"))
+        method = "notifications/cancelled"
+        self._out.put(Outgoing(data, Kind.CANCEL, id, call.related, method, call.dialect))
 
     def give_up_for(self, parent: RequestId) -> None:
         """Give up what was asked for the sake of the peer's request `parent`."""

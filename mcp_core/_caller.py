@@ -21,15 +21,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from . import types as t
-from ._answering import OpenQuestions, OurTurn, Respondent
+from ._answering import Answering, OpenQuestions, OurTurn, Respondent
 from ._cache import ResultCache
-from ._caller_options import check_level
+from ._caller_options import check_headers, check_level
 from ._calls import Listing, Pending, Waiter, loss
 from ._capabilities import has
 from ._changes import Ears, Listen
 from ._connection import Connection
 from ._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from ._events import (
+    ChangesMissed,
     ConnectionClosed,
     InputRequested,
     NotificationReceived,
@@ -46,7 +47,6 @@ from ._subscriptions import UPDATED, Change, changes
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
-    from ._answering import Answering
     from ._caller_options import CallerOptions
     from ._calls import CallOptions, Params, Steps
     from ._config import Config
@@ -72,11 +72,13 @@ class Caller(abc.ABC):
     - `PeerError`: the server answered with an error.
     - `CallTimeout`: no answer in time. The server is told that the call is cancelled, as it is when the caller is.
     - `ConnectionLost`: the conversation ended first.
-    - `LocalProtocolError`: the server's revision or capabilities do not allow the call; nothing was sent.
+    - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or there are `headers` and nothing that
+      carries them; nothing was sent.
     - `RemoteProtocolError`: the answer was no answer to this call; or in its place the server asks what this client did not
       offer to answer, or asks on and on.
     - `McpError`: in its place the server asks for the model or the roots (2026-07-28), and the callback refuses.
-    - `ValueError`: an option is out of its range; nothing was sent.
+    - `ValueError`: an option is out of its range, or a header cannot be sent; nothing was sent.
+    - `AuthRequired`: over HTTP, the server wants an access token.
 
     What else a callback raises that the server's answer to a call has led to is raised by that call.
 
@@ -151,6 +153,10 @@ class Caller(abc.ABC):
         """Begin the conversation. `_standing` tells when it is open."""
         self._conn.open(self._clock(), verdict=self._options.get("verdict"))
 
+    def _later(self, seconds: float, then: Callable[[], object]) -> None:
+        """Do something after some time, unless the conversation is over by then."""
+        self._run(Answering(partial(self._sleep, seconds), lambda _, error: None if error else then()))
+
     def _take(self, event: Event) -> None:
         """Act on one event, without waiting."""
         self._standing.take(event)
@@ -170,7 +176,14 @@ class Caller(abc.ABC):
         if self._meta:
             meta = {**self._meta, **(meta or {})}
         progress = options.get("progress") is not None
-        return self._conn.send_request(method, params, token=waiter, meta=meta, progress=progress)
+        headers = options.get("headers")
+        if headers:
+            if not self._conn.has_headers:
+                raise LocalProtocolError("headers go nowhere on a pipe")
+            check_headers(headers)
+        return self._conn.send_request(
+            method, params, token=waiter, meta=meta, progress=progress, headers=headers
+        )
 
     def _drop(self, waiter: Waiter[Any]) -> None:
         """Nobody waits for `waiter` any more: tell the server, unless it has answered."""
@@ -193,7 +206,7 @@ class Caller(abc.ABC):
         Raises:
             RemoteProtocolError: also if `list_tools` has told what the tool gives, and this is something else.
         """
-        return self._call(self._tool_call(name, arguments), options)
+        return self._call(self._tool_call(name, arguments, options), options)
 
     def list_resources(self, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, list[t.Resource]]:
         """All resources, page after page (server/resources)."""
@@ -292,7 +305,9 @@ class Caller(abc.ABC):
         Raises:
             LocalProtocolError: at the beginning: the server tells nothing of what is wanted.
             PeerError: at the beginning: it refused. In the loop: it ended the listening and said why.
-            ConnectionLost: at the beginning or in the loop, after the last change: changes may have been missed.
+            ConnectionLost: at the beginning or in the loop, after the last change: changes may have been missed. If only the stream
+                on which they come is lost, it is begun anew, and everything counts as changed unless nothing was missed; after five
+                failures in a row that is over.
             CallTimeout: at the beginning.
             ValueError: nothing is wanted.
             TypeError: one string is given for URIs.
@@ -302,7 +317,7 @@ class Caller(abc.ABC):
         some = () if isinstance(resources, bool) else resources
         wanted = changes(tools=tools, prompts=prompts, resources=resources is True, uris=(*some, *uris))
         if self._ears is None:
-            self._ears = Ears(self._conn, self._standing, self._call, self._awaited, self._pump)
+            self._ears = Ears(self._conn, self._standing, self._call, self._awaited, self._pump, self._later)
         return Listen(self._ears, wanted, {"timeout": timeout})
 
     def roots_changed(self) -> None:
@@ -352,7 +367,7 @@ class Caller(abc.ABC):
     def _fresh(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Steps[Any]:
         """What is kept of an earlier answer, if it is fresh; else what the server says."""
         cache = self._cache
-        if cache is None or options.get("meta"):
+        if cache is None or options.get("meta") or options.get("headers"):
             return (yield from self._once(method, params))
         found = cache.find(method, params, self._clock())
         if found is not None:
@@ -388,8 +403,21 @@ class Caller(abc.ABC):
             self._outputs.learn(tools)
         return tools
 
-    def _tool_call(self, name: str, arguments: Mapping[str, Any] | None) -> Steps[t.CallToolResult]:
-        result: t.CallToolResult = yield from self._once("tools/call", _named(name, arguments))
+    def _tool_call(
+        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> Steps[t.CallToolResult]:
+        params = _named(name, arguments)
+        result: t.CallToolResult
+        try:
+            result = yield from self._once("tools/call", params)
+        except PeerError as exc:
+            if not (self._conn.has_headers and exc.code == self.peer.dialect.codes[Fault.HEADER_MISMATCH]):
+                raise
+            # Which arguments travel in headers is in the list of tools, and ours is too old (2026-07-28, basic/transports).
+            if self._cache is not None:
+                self._cache.forget("tools/list")
+            yield from self._tools(options)
+            result = yield from self._once("tools/call", params)
         fault = self._outputs.fault_of(name, result)
         if fault is not None:
             raise RemoteProtocolError(f"the result of tool {name!r} {fault}")
@@ -399,6 +427,7 @@ class Caller(abc.ABC):
         peer = self.peer
         if _SET_LEVEL in peer.dialect.receives[_SERVER]:
             yield _SET_LEVEL, t.SetLevelParams(level=level)
+            self._log_level = level
         elif _logs(peer):
             self._meta = {_LEVEL: level}
         else:
@@ -410,7 +439,9 @@ class Caller(abc.ABC):
     # -- What comes by itself --------------------------------------------------------------------------------------------
 
     def _opened(self, event: PeerReady) -> None:
+        """The conversation is open; or it is open again, in a new session, which knows nothing of the old one."""
         peer = event.peer
+        self._outputs.forget()
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None
         if self._log_level is None or not _logs(peer):
@@ -444,6 +475,10 @@ class Caller(abc.ABC):
         uri: str = notification.params.uri
         return uri if self._ears.wants(Change(uri=uri)) else None
 
+    def _missed(self, event: ChangesMissed) -> None:
+        """The tools may be others. Nothing is cached where changes are told on a stream that can be missed."""
+        self._outputs.forget()
+
     def _asked(self, request: RequestReceived) -> None:
         self._questions.take(request)
 
@@ -463,6 +498,7 @@ class Caller(abc.ABC):
 
 
 _ACTS: Final[Mapping[type, Callable[[Caller, Any], None]]] = {
+    ChangesMissed: Caller._missed,
     NotificationReceived: Caller._heard,
     PeerReady: Caller._opened,
     RequestReceived: Caller._asked,

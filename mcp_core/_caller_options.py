@@ -7,7 +7,8 @@ It refuses to know what becomes of them: `_caller.py` and `_answering.py` do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
 
     from ._events import Peer
 
-__all__ = ["CallerOptions", "check_level", "client_config"]
+__all__ = ["CallerOptions", "check_headers", "check_level", "client_config"]
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
+# Headers that HTTP or MCP itself sets, or that would change what a message is.
+_TAKEN: Final = frozenset(
+    """
+    host connection content-encoding content-length content-type transfer-encoding te trailer upgrade keep-alive
+    proxy-connection expect accept accept-encoding last-event-id mcp-protocol-version mcp-session-id mcp-method mcp-name
+    """.split()
+)
+_TAKEN_PREFIX: Final = "mcp-param-"
 
 
 class CallerOptions(AskedOptions, total=False):
@@ -93,3 +105,23 @@ def check_level(level: str) -> None:
     """
     if level not in t.LOGGING_LEVELS:
         raise ValueError(f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}")
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Make sure that these headers can be sent with requests.
+
+    Raises:
+        ValueError: a name or a value has characters that no header may have, stands twice, or is one that the protocol sets.
+    """
+    seen: set[str] = set()
+    for name, value in headers.items():
+        small = name.lower()
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a header")
+        if small in _TAKEN or small.startswith(_TAKEN_PREFIX):
+            raise ValueError(f"the header {name} is set by the protocol")
+        if small in seen:
+            raise ValueError(f"the header {name} is given twice")
+        if not _VALUE.fullmatch(value):
+            raise ValueError(f"the value of the header {name} has characters that no header may have")
+        seen.add(small)

@@ -54,12 +54,15 @@ class CallOptions(TypedDict, total=False):
             for no limit. Unless given 300, or `timeout` if that is longer, or None if `timeout` is.
         progress: called with progress, total and message for each progress message of this call.
         meta: further members of the request's `_meta`. Such a request is always sent: no cache knows what they mean.
+        headers: over HTTP, headers of the request beside those of the client and in place of those of the same name. Such a
+            request is always sent, too.
     """
 
     timeout: float | None
     max_timeout: float | None
     progress: Progress | None
     meta: Mapping[str, Any] | None
+    headers: Mapping[str, str] | None
 
 
 class Pending(abc.ABC):

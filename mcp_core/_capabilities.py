@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from msgspec import Struct
 
     from ._methods import Method
+    from .types import ServerCapabilities
 
-__all__ = ["allowed", "as_object", "has"]
+__all__ = ["allowed", "as_object", "has", "unchanging"]
 
 
 def has(capabilities: Struct | None, path: Sequence[str]) -> bool:
@@ -45,3 +48,18 @@ def as_object(path: Sequence[str]) -> dict[str, Any]:
     for name in reversed(path):
         found = {name: found}
     return found
+
+
+def unchanging(capabilities: ServerCapabilities) -> ServerCapabilities:
+    """The same without those that need somebody who stays to be told of changes."""
+    return replace(
+        capabilities,
+        **{
+            name: replace(found, **dict.fromkeys(_OF_CHANGES & set(found.__struct_fields__)))
+            for name in ("tools", "prompts", "resources")
+            if (found := getattr(capabilities, name)) is not None
+        },
+    )
+
+
+_OF_CHANGES = frozenset(("list_changed", "subscribe"))

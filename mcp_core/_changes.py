@@ -9,6 +9,8 @@ Rules of this file:
    without a limit.
 2. A change is taken out by the task that waits for it, and only when that runs again. So one that is cancelled loses none.
 3. What a block has asked for it takes back at its end, however that comes about.
+4. A listening that was lost while the conversation lives is begun anew, soon at first and then more seldom, and a few times in a row
+   at most. All of a session that was begun anew is listened to anew at once.
 
 It refuses to know how anyone waits, and what is done about a change.
 """
@@ -16,11 +18,13 @@ It refuses to know how anyone waits, and what is done about a change.
 from __future__ import annotations
 
 import types
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ._calls import Turn
-from ._errors import LocalProtocolError
+from ._errors import ConnectionLost, Fault, LocalProtocolError, RemoteProtocolError
 from ._listening import Listenings
+from ._state import State
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -35,16 +39,19 @@ if TYPE_CHECKING:
 __all__ = ["Changes", "Ears", "Listen"]
 
 _NO_LIMIT: Final[CallOptions] = {"timeout": None}
+# How often in a row a lost listening is begun anew, and seconds to the first time and at most to the next, doubling.
+_ATTEMPTS: Final = 5
+_FIRST, _LONGEST = 1.0, 30.0
 
 
 class Ears:
     """All listenings of a client over `conn`, whose conversation is `standing`.
 
-    `call` makes a call (`Caller._call`), `awaited` makes a coroutine of something to await, and `pump` is what has to follow a
-    call into the connection.
+    `call` makes a call (`Caller._call`), `awaited` makes a coroutine of something to await, `pump` is what has to follow a call into
+    the connection, and `later` does something after some seconds.
     """
 
-    __slots__ = ("_conn", "_listenings", "_pump", "_standing", "awaited", "call")
+    __slots__ = ("_conn", "_later", "_listenings", "_pump", "_standing", "awaited", "call")
 
     def __init__(
         self,
@@ -53,10 +60,12 @@ class Ears:
         call: Callable[[Steps[None], CallOptions], Coroutine[Any, Any, None]],
         awaited: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]],
         pump: Callable[[], object],
+        later: Callable[[float, Callable[[], object]], object],
     ) -> None:
         self._conn = conn
         self._standing = standing
         self._pump = pump
+        self._later = later
         self._listenings = Listenings()
         self.call = call
         self.awaited = awaited
@@ -73,6 +82,7 @@ class Ears:
         self._standing.require_alive()
         assert self._conn.peer is not None
         listening = self._listenings.open(self._conn.peer, wanted)
+        listening.lost = partial(self._lost, listening)
         self._ask()
         return listening
 
@@ -91,6 +101,22 @@ class Ears:
     def wants(self, change: Change) -> bool:
         """Whether somebody listens to this very change, and not to something that it may be a part of."""
         return self._listenings.wants(change)
+
+    def _lost(self, listening: Listening, error: BaseException) -> bool:
+        """Whether one that is lost will be begun anew."""
+        gone = isinstance(error, ConnectionLost)
+        busy = isinstance(error, RemoteProtocolError) and error.fault is Fault.BUSY
+        if self._conn.state is State.CLOSED or not (gone or busy) or listening.losses >= _ATTEMPTS:
+            return False
+        delay = min(_FIRST * 2.0**listening.losses, _LONGEST)
+        self._later(delay, partial(self._begin_anew, listening))
+        return True
+
+    def _begin_anew(self, listening: Listening) -> None:
+        if self._conn.state is not State.CLOSED:
+            assert self._conn.peer is not None
+            self._listenings.take_up(listening, self._conn.peer)
+            self._ask()
 
     def _ask(self) -> None:
         while (request := self._listenings.next_request()) is not None:

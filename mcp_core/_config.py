@@ -17,9 +17,10 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from . import types as t
-from ._capabilities import allowed, has
+from ._capabilities import allowed, has, unchanging
 from ._dialects import ALL, DIALECTS, Dialect, known
 from ._jsonrpc import encode
 from ._methods import Method, Role
@@ -210,6 +211,9 @@ class Config:
         if keep_alive is not None and not keep_alive > 0:
             raise ValueError(f"keep_alive is a number of seconds above 0, or None, not {keep_alive!r}")
         self.keep_alive = keep_alive
+        self._work_out()
+
+    def _work_out(self) -> None:
         self.terms = {role: _TermsByDialect(self, role) for role in Role}
         self._rows = {
             role: {
@@ -225,10 +229,18 @@ class Config:
             f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
         )
 
-    def without_handshake(self) -> Config:
-        """The same, on a connection that serves no handshake: there each request has to carry who asks."""
+    def over_http(self, *, handshake: bool = True, lasting: bool = True) -> Config:
+        """The same, on a connection that is carried by HTTP requests, where nobody can stop reading, and where what is silent has
+        not died. Without `handshake` each request has to carry who asks; if nothing is `lasting` there is nobody to tell of changes.
+        """
         other = copy(self)
-        other.stateful = ()
+        other.limits = replace(self.limits, pause=0.0)
+        other.keep_alive = None
+        if not handshake:
+            other.stateful = ()
+        if not lasting:
+            other.capabilities = unchanging(self.capabilities)
+        other._work_out()
         return other
 
     @property

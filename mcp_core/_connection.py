@@ -14,7 +14,6 @@ It does not know transports, time or tasks.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
     from ._errors import McpTrioError
     from ._events import Event, NeedData, Paused
     from ._jsonrpc import Envelope
-    from ._opening import Ask
     from ._subscriptions import Change
     from .types import ErrorData, LoggingLevel, RequestId
 
@@ -108,27 +106,26 @@ class Connection:
     """
 
     __slots__ = tuple(
-        "config peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive _most_queued _now"
-        " _opener _out _rejections _requests _rows".split()
+        "config has_headers has_room peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive"
+        " _most_queued _now _opener _out _rejections _requests _rows".split()
     )
 
     def __init__(
         self, role: Role, config: Config, *, peer: Peer | None = None, bucket: Bucket | None = None
     ) -> None:
-        self.role = role
-        self.config = config
+        self.role, self.config = role, config
         self.peer: Peer | None = None
         self.state = State.NEW
+        self.has_headers = False  # whether what carries it has, as HTTP has, which sets this
+        self.has_room: Callable[[RequestId | None], bool] | None = None  # for changes: see `Hearing`
         self._intake = Intake(config.limits)
         self._eof = False
         self._deaf = False  # the end was told: nothing of the peer's will be heard any more
-        self._now = 0.0
-        self._rejections = 0
-        self._events: deque[Event] = deque()
+        self._now, self._rejections = 0.0, 0
+        self._events: list[Event] = []
         self._rows = config.rows(role)
         self._most_queued = config.limits.queued
-        self._requests = Requests(config.limits)
-        self._out = Outbox()
+        self._requests, self._out = Requests(config.limits), Outbox()
         self._asked = Asked(self._out)
         self._opener: Opener | None = None
         self._hearing: Hearing | None = None
@@ -161,6 +158,14 @@ class Connection:
     def queued(self, related: RequestId | None = None) -> int:
         """Bytes that wait to be sent: all, or those that belong to the peer's request `related`."""
         return self._out.queued if related is None else self._out.queued_for(related)
+
+    def owes(self, id: RequestId) -> bool:
+        """Whether the peer's request `id` is still to be answered."""
+        return self._requests.owes(id) or (self._hearing is not None and id in self._hearing.interests)
+
+    def awaits(self, id: RequestId) -> bool:
+        """Whether our request `id` is neither answered nor given up."""
+        return id in self._asked.table
 
     def stats(self) -> Stats:
         """What it holds, and what has passed through it."""
@@ -195,8 +200,7 @@ class Connection:
     def receive_failure(
         self, id: RequestId, error: McpTrioError, now: float, *, status: int | None = None
     ) -> None:
-        """Our request `id` gets no JSON-RPC answer: the transport says `error` instead, over HTTP with a `status` (0: not even
-        that). Nothing happens if the request is over."""
+        """Our request `id` gets no JSON-RPC answer but `error`, with an HTTP `status`, 0 for not even that. Not if it is over."""
         self._now = now
         call = self._asked.table.pop(id, None)
         if call is not None:
@@ -221,9 +225,14 @@ class Connection:
         earlier conversation with the same server; it saves the probe."""
         if self.role is not _CLIENT or self.state is not State.NEW:
             raise LocalProtocolError("only a client opens a conversation, and only once")
-        self._now = now
-        self.state = State.OPENING
+        self._now, self.state = now, State.OPENING
         self._opener = Opener(self.config, verdict)
+        self._advance(None)
+
+    def renew(self, now: float) -> None:
+        """Client: begin anew, by a handshake, what the server has lost. A second `PeerReady` will say that it is done."""
+        self._cancel_all()
+        self._now, self._opener = now, Opener(self.config, self.peer)
         self._advance(None)
 
     def send_request(
@@ -276,8 +285,7 @@ class Connection:
         """Tell the peer something. `related` is the peer's request that it belongs to.
 
         Raises:
-            LocalProtocolError: the conversation is not open, the peer's revision has no such notification, or it needs a
-                capability that we did not declare.
+            LocalProtocolError: it is not open, its revision has no such notification, or we did not declare what that needs.
         """
         peer = self._peer_for(related)
         may_notify(method, peer, self.role, self.config, self.state)
@@ -370,14 +378,12 @@ class Connection:
 
     def data_to_send(self) -> bytes:
         """Everything queued, one message a line, for one write. Empty if there is nothing."""
-        if self._hearing is not None:
-            self._fill()
+        self._fill()
         return self._out.take_lines()
 
     def messages_to_send(self) -> list[Outgoing]:
         """Everything queued, for a transport that keeps messages apart or sends them different ways."""
-        if self._hearing is not None:
-            self._fill()
+        self._fill()
         return self._out.take()
 
     def next_deadline(self) -> float | None:
@@ -388,14 +394,12 @@ class Connection:
         return deadline if silence is None else silence if deadline is None else min(deadline, silence)
 
     def next_event(self) -> Event | NeedData | Paused:
-        """The next fact; `NEED_DATA` when there is none until more arrives; `PAUSED` when the peer has to wait.
-
-        After `PAUSED` stop reading, and ask again after the next call of any other kind.
-        """
+        """The next fact; `NEED_DATA` when there is none until more arrives; `PAUSED` when the peer has to wait: then stop
+        reading, and ask again after the next call of any other kind."""
         requests = self._requests
         while True:
             if self._events:
-                return self._events.popleft()
+                return self._events.pop(0)
             if requests.lane:
                 waiting = requests.next_waiting()
                 if waiting is not None:
@@ -533,7 +537,7 @@ class Connection:
 
     def _heard_by_peer(self) -> Hearing:
         if self._hearing is None:
-            self._hearing = Hearing(self.config, self._out)
+            self._hearing = Hearing(self.config, self._out, self.has_room)
         if self.peer is not None:
             self._hearing.interests.remember(self.peer.dialect)
         return self._hearing
@@ -563,16 +567,13 @@ class Connection:
         """Take the opening one step further."""
         assert self._opener is not None
         try:
-            found = self._opener.advance(reply, self._asked.next_id, self._now)
+            ask = self._opener.advance(reply, self._asked.next_id, self._now)
         except ConnectFailed as exc:
-            self._end(exc)
+            self._end(exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}"))
             return
-        if isinstance(found, Peer):
-            self._opened(found)
-        else:
-            self._put_question(found)
-
-    def _put_question(self, ask: Ask) -> None:
+        if isinstance(ask, Peer):
+            self._opened(ask)
+            return
         terms = self.config.terms[self.role][ask.dialect]
         id = self._asked.add(Call(ask.method, None, ask.dialect, OPENING))
         data = encode_request(id, ask.method, stamped_params(terms, question(ask, self.config), None, None))
@@ -581,6 +582,7 @@ class Connection:
     def _opened(self, peer: Peer) -> None:
         self._remember(peer)
         if peer.dialect.stateful:
+            self.state = State.OPENING  # also if it is for the second time
             self.send_notification("notifications/initialized")
         self.state = State.READY
         self._ready(peer)

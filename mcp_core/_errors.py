@@ -118,11 +118,13 @@ class CallTimeout(McpTrioError, TimeoutError):
 
 
 class AuthRequired(McpTrioError):
-    """The server wants an access token, or one with more scopes (`scopes`)."""
+    """The server wants an access token, or one with more scopes (`scopes`). `challenge` is its `WWW-Authenticate`, "" if it sent
+    none."""
 
-    def __init__(self, message: str, scopes: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, scopes: Sequence[str] = (), *, challenge: str = "") -> None:
         super().__init__(message)
         self.scopes = tuple(scopes)
+        self.challenge = challenge
 
 
 def single(exc: BaseException) -> BaseException:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NEED_DATA",
     "PAUSED",
+    "ChangesMissed",
     "ConnectionClosed",
     "ErrorReceived",
     "Event",
@@ -162,6 +163,10 @@ class InputRequested(Struct, gc=False):
     token: Any
 
 
+class ChangesMissed(Struct, gc=False):
+    """What carries the conversation was away for a moment, and nobody kept what the server said of changes meanwhile."""
+
+
 class MessageRejected(Struct, gc=False):
     """The peer sent something that is no legal message. If it has to be answered the answer is already queued."""
 
@@ -186,6 +191,7 @@ Event = (
     | ErrorReceived
     | ProgressReceived
     | InputRequested
+    | ChangesMissed
     | MessageRejected
     | ConnectionClosed
 )

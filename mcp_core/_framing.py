@@ -62,6 +62,11 @@ class LineBuffer:
         """Whether the input stopped in the middle of a line."""
         return self._skipping or len(self) > 0
 
+    @property
+    def unfinished(self) -> bytearray:
+        """Once `next_line` gave None: the beginning of the line whose end has not come. To be looked at, and not changed."""
+        return self._partial
+
     def feed(self, data: bytes) -> None:
         """Add what arrived. Then call `next_line` until it gives None."""
         if self._start == len(self._chunk) and not self._later:

@@ -25,6 +25,8 @@ from ._stamps import stamped_result
 from ._subscriptions import LISTEN, Interests
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._config import Config, Terms
     from ._outbox import Outbox
     from ._subscriptions import Notice
@@ -38,13 +40,17 @@ _NOTIFICATION, _ANSWER, _SERVER = Kind.NOTIFICATION, Kind.ANSWER, Role.SERVER
 
 
 class Hearing:
-    """What the peer of one connection wants to hear of, and `out`, through which it is told."""
+    """What the peer of one connection wants to hear of, and `out`, through which it is told. `has_room` tells whether more can be
+    sent now for a listen request, or for the session (None); without it only what is queued counts."""
 
-    __slots__ = ("_config", "_out", "interests")
+    __slots__ = ("_config", "_has_room", "_out", "interests")
 
-    def __init__(self, config: Config, out: Outbox) -> None:
+    def __init__(
+        self, config: Config, out: Outbox, has_room: Callable[[RequestId | None], bool] | None = None
+    ) -> None:
         self._config = config
         self._out = out
+        self._has_room = has_room
         self.interests = Interests(config)
 
     def take(self, id: RequestId, method: str, params: Any, terms: Terms) -> None:
@@ -68,8 +74,11 @@ class Hearing:
 
     def fill(self, *, ready: bool) -> None:
         """Make messages of what has changed, as far as there is room for them; for the session only if it is `ready`."""
+        has_room = self._has_room
         while self._out.queued < _ROOM:
-            notice = self.interests.next_notice(None if ready else _is_listen)
+            notice = self.interests.next_notice(
+                lambda id: (ready or id is not None) and (has_room is None or has_room(id))
+            )
             if notice is None:
                 return
             self._tell(notice)
@@ -88,7 +97,3 @@ class Hearing:
 
     def _answer(self, id: RequestId, result: t.Result, terms: Terms) -> None:
         self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id))
-
-
-def _is_listen(id: RequestId | None) -> bool:
-    return id is not None

@@ -11,7 +11,6 @@ It knows neither methods nor who the peer is; of a revision only whether it has 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
@@ -51,9 +50,10 @@ class Intake:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._lines = LineBuffer(limits.message)
-        self._members: deque[bytes] = deque()  # of a batch
-        self._whole: deque[tuple[bytes, Via]] = deque()
+        # Most conversations need only some of these, and there may be very many that are idle.
+        self._lines: LineBuffer | None = None
+        self._members: list[bytes] = []  # of a batch, the first one last
+        self._whole: list[tuple[bytes, Via]] = []
         self.batches = False
         self.received = 0
         self.via = _NOTHING
@@ -61,7 +61,7 @@ class Intake:
     def __len__(self) -> int:
         """Bytes held."""
         whole = sum(len(data) for data, _ in self._whole)
-        return len(self._lines) + whole + sum(map(len, self._members))
+        return whole + sum(map(len, self._members)) + (len(self._lines) if self._lines is not None else 0)
 
     def __repr__(self) -> str:
         return f"<Intake of {len(self)} bytes>"
@@ -69,11 +69,13 @@ class Intake:
     @property
     def in_line(self) -> bool:
         """Whether a line has begun and not ended."""
-        return self._lines.in_line
+        return self._lines is not None and self._lines.in_line
 
     def feed(self, data: bytes) -> None:
         """Bytes of a stream of lines, however they are split."""
         self.received += len(data)
+        if self._lines is None:
+            self._lines = LineBuffer(self._limits.message)
         self._lines.feed(data)
 
     def add(self, message: bytes, via: Via | None) -> None:
@@ -83,7 +85,7 @@ class Intake:
 
     def clear(self) -> None:
         """Forget what is held: nobody will look at it."""
-        self._lines = LineBuffer(self._limits.message)
+        self._lines = None
         self._members.clear()
         self._whole.clear()
 
@@ -91,13 +93,14 @@ class Intake:
         """The next message, None until more arrives."""
         while True:
             if self._members:
-                return self._member(self._members.popleft())
+                return self._member(self._members.pop())
             if self._whole:
-                data, self.via = self._whole.popleft()
+                data, self.via = self._whole.pop(0)
                 if len(data) > self._limits.message:
                     return self._too_long()
             else:
-                line = self._lines.next_line()
+                self.via = _NOTHING
+                line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
                     return None
                 if line is OVERLONG:
@@ -127,7 +130,7 @@ class Intake:
         if not 0 < len(members) <= most:
             problem = f"a batch has between 1 and {most} messages, this one has {len(members)}"
             return BadMessage(Fault.INVALID_REQUEST, problem)
-        self._members.extend(members)
+        self._members = members[::-1]
         return None
 
     def _member(self, data: bytes) -> Envelope | BadMessage:

@@ -10,7 +10,8 @@ Rules of this file:
    such updates are taken, and if there are too many of them the wholes count as changed.
 2. A server ends a listening by the result of the listen request; a client takes it from whatever says it: result, `cancelled`,
    error, or the end of the connection.
-3. After a loss everything may have changed: what is begun again (`Listenings.renew`) counts as changed, all of it.
+3. After a loss everything may have changed: what is begun again (`Listenings.renew`) counts as changed, all of it; and so does what
+   goes on after something was missed.
 4. Who does not look at what was heard costs no more than what it asked for, and never misses the last change.
 
 It refuses to know connections, and how anyone waits.
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from . import types as t
 from ._calls import Pending
 from ._errors import ConnectionLost, Fault, LocalProtocolError
-from ._events import ConnectionClosed, NotificationReceived
+from ._events import ChangesMissed, ConnectionClosed, NotificationReceived, PeerReady
 from ._subscriptions import ACKNOWLEDGED, LISTEN, LISTS, UPDATED, Change, as_filter, by_asking, named, offered
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Listening(Pending):
 
     `wanted` is what was asked for, `honoured`, once settled, what of it the server will tell; `id` that of the request which
     lasts as long as the listening, None where there is no such request.
+
+    Set `lost` to what is asked, with the error, whether one that was open will be begun anew; then it is not over. `losses` is how
+    often in a row that was so.
     """
 
     def __init__(self, wanted: Iterable[Change]) -> None:
@@ -58,7 +62,10 @@ class Listening(Pending):
         self.id: RequestId | None = None
         self.settled = False
         self.over = False
+        self.losses = 0
         self.wake: Callable[[], object] = _nothing
+        self.lost: Callable[[BaseException], bool] = _for_good
+        self._was_open = False
         self.resources = [change for change in self.wanted if change.uri is not None]
         self._wanted = frozenset(self.wanted)
         self._changed: dict[Change, None] = {}
@@ -82,9 +89,7 @@ class Listening(Pending):
         if self._error is not None:
             raise self._error
         if not self.honoured and not self.over:
-            raise self._refusal or LocalProtocolError(
-                "the server announces no changes of what is to be listened to", Fault.MISSING_CAPABILITY
-            )
+            raise self._refusal or _unannounced()
 
     @property
     def has_news(self) -> bool:
@@ -110,10 +115,15 @@ class Listening(Pending):
 
     def end(self, result: Any, error: BaseException | None) -> None:
         """The server ended it, by the result of the listen request or another word for that; or it was lost."""
-        if not self.over:
-            self.over = self.settled = True
-            self._error = error
-            self.wake()
+        if self.over:
+            return
+        if self._was_open and error is not None and self.lost(error):
+            self.losses += 1
+            self.id = None
+            return
+        self.over = self.settled = True
+        self._error = error
+        self.wake()
 
     def progressed(self, event: ProgressReceived) -> None:
         """Nobody asked for it."""
@@ -122,7 +132,7 @@ class Listening(Pending):
 
     def begin(self, honoured: Iterable[Change], unanswered: Iterable[Change]) -> None:
         """`honoured` is certain already; whether `unanswered` is will turn out."""
-        self._renewed = self.over
+        self._renewed = self.over or self._was_open
         self._error = self._refusal = self.id = None
         self.over = self.settled = False
         self.honoured = tuple(honoured)
@@ -135,7 +145,10 @@ class Listening(Pending):
             honoured = named(wish)
             self.honoured = tuple(change for change in self.wanted if change in honoured)
             self._unanswered.clear()
+            self.losses = 0
             self._settle()
+            if self._was_open and not self.honoured:
+                self.end(None, _unannounced())
 
     def answered(self, change: Change, refusal: BaseException | None) -> None:
         """The answer for one resource."""
@@ -149,6 +162,7 @@ class Listening(Pending):
     def _settle(self) -> None:
         if not self._unanswered:
             self.settled = True
+            self._was_open = self._was_open or bool(self.honoured)
             if self._renewed:
                 self._changed.update(dict.fromkeys(self.honoured))
             self.wake()
@@ -169,6 +183,12 @@ class Listening(Pending):
         else:
             self._changed[change] = None
         self.wake()
+
+    def missed(self) -> None:
+        """Anything that is told of may have changed."""
+        if self.settled and not self.over:
+            self._changed.update(dict.fromkeys(self.honoured))
+            self.wake()
 
     def closed(self) -> None:
         self.over = self.settled = True
@@ -228,6 +248,11 @@ class Listenings:
             raise LocalProtocolError("only a listening that is over can be renewed")
         self._begin(listening, peer)
 
+    def take_up(self, listening: Listening, peer: Peer) -> None:
+        """Begin anew what was lost and is not over, unless it was closed meanwhile."""
+        if listening in self._listenings:
+            self._begin(listening, peer)
+
     def close(self, listening: Listening) -> RequestId | None:
         """End a listening from our side; what comes late is dropped. Gives the request to cancel, if there is one. Closing twice
         does nothing, nor does closing one that has ended with its connection."""
@@ -253,7 +278,7 @@ class Listenings:
         return any(listening.wants(change) for listening in self._listenings)
 
     def take(self, event: Event) -> None:
-        """Act on one event, if it is a change or the end. Answers go to the tokens instead."""
+        """Act on one event, if it is a change, the end or a new beginning. Answers go to the tokens instead."""
         if isinstance(event, NotificationReceived):
             method, params = event.method.name, event.params
             if method == ACKNOWLEDGED:
@@ -263,6 +288,15 @@ class Listenings:
                 self._changed(Change(uri=params.uri), params)
             elif method in LISTS:
                 self._changed(LISTS[method], params)
+        elif isinstance(event, PeerReady):
+            # For the second time: it is another session, which knows nothing of what was asked for in the first.
+            self._watches.clear()
+            self._requests.clear()
+            for listening in self._listenings:
+                self._begin(listening, event.peer)
+        elif isinstance(event, ChangesMissed):
+            for listening in self._listenings:
+                listening.missed()
         elif isinstance(event, ConnectionClosed):
             why = "the client was closed" if event.error is None else str(event.error)
             for listening in self._listenings:
@@ -332,6 +366,17 @@ class Listenings:
             for listening in refused:
                 listening.answered(watch.change, error)
         self._reconsider(watch)
+
+
+def _unannounced() -> LocalProtocolError:
+    return LocalProtocolError(
+        "the server announces no changes of what is to be listened to", Fault.MISSING_CAPABILITY
+    )
+
+
+def _for_good(error: BaseException) -> bool:
+    """What is lost stays lost."""
+    return False
 
 
 def _nothing() -> None:

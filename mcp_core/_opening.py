@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ._jsonrpc import Envelope
     from .types import RequestId
 
-__all__ = ["Ask", "Opener", "Reply", "opening", "question", "reply_in"]
+__all__ = ["MODERN_ERRORS", "Ask", "Opener", "Reply", "opening", "question", "reply_in"]
 
 
 class Ask(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Reply(Struct, frozen=True):
     failure: McpTrioError | None = None
 
 
-_MODERN_ERRORS: Final = frozenset(
+MODERN_ERRORS: Final = frozenset(
     code
     for dialect in DIALECTS.values()
     if not dialect.stateful
@@ -96,7 +96,7 @@ def opening(config: Config, verdict: Peer | None = None) -> Generator[Ask, Reply
         return found
     if not config.stateful:
         raise ConnectFailed(
-            f"the server does not speak {', '.join(config.versions)}: {found}. "
+            f"the server does not speak {', '.join(config.versions)} ({found}). "
             "Allow an older revision to connect with a handshake."
         )
     return (yield from _initialize(config, config.stateful[0]))
@@ -196,7 +196,8 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
         if reply.error.code == _UNSUPPORTED:
             supported = _supported(reply.error)
             mutual = best(config.stateless, supported)
-            if mutual is not None and mutual not in tried:
+            # Who refuses what he lists is asked once more: another process may have refused than the one that lists.
+            if mutual is not None and tried.count(mutual) < 2:
                 dialect = mutual
                 continue
             if mutual is not None:
@@ -204,7 +205,7 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
             if best(config.stateful, supported) is not None:
                 return f"it offers {', '.join(supported)}"
             raise ConnectFailed(_nothing_mutual(config, supported))
-        if reply.error.code in _MODERN_ERRORS or (
+        if reply.error.code in MODERN_ERRORS or (
             reply.status == 404 and reply.error.code == _METHOD_NOT_FOUND
         ):
             raise ConnectFailed(f"the server refused server/discover: {reply.error}") from reply.error

@@ -12,21 +12,28 @@ It refuses to know how anyone reads, sends or waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ._events import NEED_DATA, PAUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._connection import Connection
-    from ._events import Event
+    from ._events import Event, NeedData, Paused
 
 __all__ = ["Pump"]
 
 _HIGH_WATER: Final = (
     64 * 1024
 )  # a pipe's capacity on Linux: what is queued above it waits for the peer, not for us
+
+
+class Source(Protocol):
+    """A connection, or a machine on top of one."""
+
+    def queued(self) -> int: ...
+
+    def next_event(self) -> Event | NeedData | Paused: ...
 
 
 class Pump:
@@ -37,7 +44,7 @@ class Pump:
 
     __slots__ = ("_conn", "_running", "_take", "paused")
 
-    def __init__(self, conn: Connection, take: Callable[[Event], object]) -> None:
+    def __init__(self, conn: Source, take: Callable[[Event], object]) -> None:
         self._conn = conn
         self._take = take
         self._running = False

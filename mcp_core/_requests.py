@@ -11,7 +11,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -28,6 +27,7 @@ __all__ = ["Request", "Requests"]
 
 
 _NOTE: Final = Act.NOTE
+_CANCELLED: Final = Life.CANCELLED
 _UNANSWERED: Final = frozenset(life for life in Life if after(life, Act.ANSWER) is Life.DONE)
 
 
@@ -52,7 +52,7 @@ class Requests:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.table: dict[RequestId, Request] = {}
-        self.lane: deque[RequestReceived] = deque()
+        self.lane: list[RequestReceived] = []
         self.paused_since: float | None = None
         self._overflowing = False
 
@@ -79,7 +79,12 @@ class Requests:
         if not self.lane or self.in_flight >= self._limits.in_flight:
             return None
         self._resume()
-        return self.lane.popleft()
+        return self.lane.pop(0)
+
+    def owes(self, id: RequestId) -> bool:
+        """Whether the request `id` is still to be answered."""
+        request = self.table.get(id)
+        return request is not None and request.life is not _CANCELLED
 
     def peer_of(self, id: RequestId) -> Peer:
         """Who made the request `id`.

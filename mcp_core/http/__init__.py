@@ -5,6 +5,45 @@ A server is a `Site` of `Endpoint`s, whose requests are `Exchange`s; a client is
 
 from __future__ import annotations
 
+from ._asgi import AsgiExchange
+from ._authority import Gate
+from ._call import HttpCall, HttpClientOptions, Url
+from ._client import HttpClient
+from ._conversation import Conversation
+from ._endpoint import Endpoint
+from ._exchange import Exchange
+from ._http1 import HeadFault, head_end, head_fault, origin_form, unfinished_fault
 from ._messages import Action, Body, End, Head, Headers, RequestHead
+from ._options import HttpLimits, HttpOptions
+from ._pool import Place, Pool, idle_time
+from ._site import PlainAnswer, Site
 
-__all__ = ["Action", "Body", "End", "Head", "Headers", "RequestHead"]
+__all__ = [
+    "Action",
+    "AsgiExchange",
+    "Body",
+    "Conversation",
+    "End",
+    "Endpoint",
+    "Exchange",
+    "Gate",
+    "Head",
+    "HeadFault",
+    "Headers",
+    "HttpCall",
+    "HttpClient",
+    "HttpClientOptions",
+    "HttpLimits",
+    "HttpOptions",
+    "Place",
+    "PlainAnswer",
+    "Pool",
+    "RequestHead",
+    "Site",
+    "Url",
+    "head_end",
+    "head_fault",
+    "idle_time",
+    "origin_form",
+    "unfinished_fault",
+]

@@ -13,6 +13,7 @@ from mcp_core import (
     Caller,
     CallerOptions,
     CallOptions,
+    ChangesMissed,
     ConnectionLost,
     LocalProtocolError,
     PeerError,
@@ -527,6 +528,13 @@ def test_what_a_listed_tool_gives_is_checked(version: str) -> None:
     value(client, client.call_tool("w"), DOES_NOT)
 
 
+def test_the_tools_may_be_others_after_something_was_missed() -> None:
+    client = opened(D)
+    value(client, client.list_tools(), {"tools": [WEATHER]})
+    client._take(ChangesMissed())
+    value(client, client.call_tool("w"), DOES_NOT)
+
+
 def test_what_tools_give_is_known_from_a_list_that_was_kept_too() -> None:
     client = opened(E)
     value(client, client.list_tools(), {"tools": [WEATHER], "ttlMs": LONG})
@@ -776,3 +784,101 @@ def test_after_a_failed_opening_it_tells_whether_to_try_again() -> None:
 def test_every_notification_that_it_knows_is_one_of_the_protocol() -> None:
     known = {row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()}
     assert {*_STALE, "notifications/message"} <= known
+
+
+# -- Over HTTP ----------------------------------------------------------------------------------------------------------------
+
+
+def with_headers(version: str, offers: Message = OFFERS, **options: Any) -> Played:
+    client = opened(version, offers, **options)
+    client._conn.has_headers = True
+    return client
+
+
+def sent_headers(client: Played) -> Any:
+    return [out.headers for out in client._conn.messages_to_send()]
+
+
+def test_headers_of_a_call() -> None:
+    client = with_headers(E)
+    call = client.list_tools(headers={"X-A": "1"})
+    call.send(None)
+    assert sent_headers(client) == [{"X-A": "1"}]
+    call.close()
+
+
+def test_what_has_headers_is_always_asked() -> None:
+    client = with_headers(E)
+    value(client, client.list_tools(), page("a", ttl=LONG))
+    assert len(told(client, client.list_tools(headers={"X-A": "1"}), page("b", ttl=LONG))[1]) == 1
+    assert names(value(client, client.list_tools())) == "a"
+
+
+def test_headers_go_nowhere_on_a_pipe() -> None:
+    client = opened(E)
+    with pytest.raises(LocalProtocolError, match="nowhere on a pipe"):
+        told(client, client.ping(headers={"X-A": "1"}))
+    told(client, client.ping(headers={}), {"supportedVersions": [E], "capabilities": {}})
+
+
+def test_a_header_that_cannot_be_sent() -> None:
+    client = with_headers(E)
+    with pytest.raises(ValueError, match="Mcp-Name is set by the protocol"):
+        told(client, client.ping(headers={"Mcp-Name": "1"}))
+
+
+@pytest.mark.requirement("HDR-14")
+@pytest.mark.parametrize("cache", [True, False])
+def test_who_does_not_know_what_is_in_headers_asks_and_calls_again(cache: bool) -> None:
+    client = with_headers(E, cache=cache)
+    value(client, client.list_tools(), page("t", ttl=LONG))
+    answers: tuple[Message, ...] = (error(0, -32020, "Header mismatch"), page("t", ttl=LONG), {"content": []})
+    found, asked = told(client, client.call_tool("t", {"a": 1}), *answers)
+    assert isinstance(found, t.CallToolResult)
+    assert [each["method"] for each in asked] == ["tools/call", "tools/list", "tools/call"]
+    assert params(asked[0]) == params(asked[2])
+    assert asked[0]["id"] != asked[2]["id"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "version", "answers"),
+    [
+        (True, E, [error(0, -32020, "no"), page("t"), error(0, -32020, "no")]),  # once
+        (True, E, [error(0, -32021, "no")]),
+        (False, E, [error(0, -32020, "no")]),
+    ],
+)
+def test_no_other_refusal_is_tried_again(headers: bool, version: str, answers: list[Any]) -> None:
+    client = opened(version)
+    client._conn.has_headers = headers
+    with pytest.raises(PeerError, match="no"):
+        told(client, client.call_tool("t"), *answers)
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_new_session_is_told_the_log_level(version: str, changed: bool) -> None:
+    client = opened(version, log_level="error")
+    if changed:
+        value(client, client.set_log_level("debug"), {})
+    client._conn.renew(client.now)
+    handshake = only(client.talk.says())
+    offers = {"protocolVersion": version, "capabilities": OFFERS, "serverInfo": {"name": "s", "version": "1"}}
+    client.hears(result(handshake["id"], offers))
+    _, level = client.talk.says()
+    assert (level["method"], level["params"]) == (
+        "logging/setLevel",
+        {"level": "debug" if changed else "error"},
+    )
+
+
+def test_a_new_session_may_have_other_tools() -> None:
+    client = opened(D)
+    value(client, client.list_tools(), {"tools": [WEATHER]})
+    client._conn.renew(client.now)
+    offers = {"protocolVersion": D, "capabilities": OFFERS, "serverInfo": {"name": "s", "version": "1"}}
+    client.hears(result(only(client.talk.says())["id"], offers))
+    client.talk.says()
+    # What it gives is not held against what the tool of the same name gave before.
+    other = value(client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}})
+    assert other.structured_content == {"other": 1}

@@ -299,7 +299,7 @@ def test_while_the_user_is_asked_the_server_is_not_silent() -> None:
 
 def waiting(client: Played) -> Any:
     """A call under way."""
-    waiter: Any = ByHand(client._send, client._clock, client._tool_call("t", None), {})
+    waiter: Any = ByHand(client._send, client._clock, client._tool_call("t", None, {}), {})
     waiter.begin()
     return waiter
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import ALL, DIALECTS, CallerOptions, __version__, client_config
 from mcp_core import types as t
-from mcp_core._caller_options import check_level
+from mcp_core._caller_options import check_headers, check_level
 from tests.core.helpers import A, B, C, D, E
 
 
@@ -96,3 +96,43 @@ def test_levels() -> None:
         check_level(level)
     with pytest.raises(ValueError, match="no log level"):
         check_level("INFO")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("Authorization", "Bearer x", None),
+        ("x_!#$%&'*+.^`|~-1", "", None),
+        ("X", "a b\tc", None),
+        ("X", "größe", None),
+        ("", "x", "is no name"),
+        ("a b", "x", "is no name"),
+        ("a:b", "x", "is no name"),
+        ("ä", "x", "is no name"),
+        ("a\n", "x", "is no name"),
+        ("X", "a\r\nb", "characters that no header"),
+        ("X", "a\nb", "characters that no header"),
+        ("X", "a\n", "characters that no header"),
+        ("X", "a\0", "characters that no header"),
+        ("X", " a", "characters that no header"),
+        ("X", "a\t", "characters that no header"),
+        ("X", "\u20ac", "characters that no header"),
+        ("Host", "x", "set by the protocol"),
+        ("Content-Length", "1", "set by the protocol"),
+        ("transfer-encoding", "chunked", "set by the protocol"),
+        ("Accept", "x", "set by the protocol"),
+        ("MCP-Session-Id", "x", "set by the protocol"),
+        ("Mcp-Param-Region", "x", "set by the protocol"),
+    ],
+)
+def test_headers(name: str, value: str, problem: str | None) -> None:
+    if problem is None:
+        check_headers({name: value})
+    else:
+        with pytest.raises(ValueError, match=problem):
+            check_headers({name: value})
+
+
+def test_a_header_twice() -> None:
+    with pytest.raises(ValueError, match="given twice"):
+        check_headers({"X-A": "1", "x-a": "2"})

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import Change, ConnectionLost, LocalProtocolError, PeerError
+from mcp_core import Change, ConnectionLost, Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from tests.core.helpers import D, E, Message, error, notification, only, result
 from tests.core.test_caller import LONG, Played, opened, params, told, value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
-    from mcp_core import Changes
+    from mcp_core import Changes, McpTrioError
 
 ID = "io.modelcontextprotocol/subscriptionId"
 ALL_OFFERS: Message = {
@@ -313,3 +313,127 @@ def test_the_time_for_a_block_to_begin() -> None:
         block = client.listen(tools=True) if timeout else client.listen(tools=True, timeout=None)
         Waits(block.__aenter__()).is_cancelled()
     assert begun == [{"timeout": 60.0}, {"timeout": None}]
+
+
+# -- Lost, while the conversation lives -----------------------------------------------------------------------
+
+
+def loses(client: Played, error: McpTrioError) -> None:
+    """The request of the listening ends without a word of the server's."""
+    (id,) = client._conn._asked.table
+    client._conn.receive_failure(id, error, client.now)
+    client.hears()
+
+
+def busy() -> RemoteProtocolError:
+    return RemoteProtocolError("HTTP status 503", Fault.BUSY)
+
+
+@pytest.mark.parametrize("make", [lambda: ConnectionLost("the stream broke"), busy])
+def test_a_lost_stream_is_begun_anew(make: Callable[[], McpTrioError]) -> None:
+    client, block, changes = listening()
+    waits = Waits(changes.__anext__())
+    loses(client, make())
+    assert waits.wakes() is None
+    assert client.talk.says() == []
+    assert client.works() == [1.0]
+    asked = only(client.talk.says())
+    assert asked["method"] == "subscriptions/listen"
+    client.hears(tools_changed(2))  # of the stream that was lost
+    assert waits.wakes() is None
+    client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
+    # Nobody knows what was missed.
+    assert (waits.wakes(), Waits(changes.__anext__()).value) == (TOOLS, ONE)
+    client.hears(tools_changed(asked["id"]))
+    assert Waits(changes.__anext__()).value == TOOLS
+    Waits(block.__aexit__(None, None, None))
+    assert only(client.talk.says())["params"]["requestId"] == asked["id"]
+
+
+def test_there_is_an_end_to_beginning_anew() -> None:
+    client, _, changes = listening()
+    waits = Waits(changes.__anext__())
+    slept = []
+    for _ in range(5):
+        loses(client, ConnectionLost("no way"))
+        slept += client.works()
+        assert only(client.talk.says())["method"] == "subscriptions/listen"
+    assert slept == [1, 2, 4, 8, 16]
+    loses(client, ConnectionLost("no way"))
+    assert client.works() == []
+    with pytest.raises(ConnectionLost, match="no way"):
+        waits.wakes()
+
+
+def test_one_that_comes_about_begins_the_count_anew() -> None:
+    client, _, _ = listening()
+    for _ in range(12):
+        loses(client, ConnectionLost("now and then"))
+        assert client.works() == [1]
+        asked = only(client.talk.says())
+        client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
+
+
+@pytest.mark.parametrize("error", [PeerError(-1, "no"), RemoteProtocolError("no")])
+def test_what_is_no_loss_is_the_end(error: McpTrioError) -> None:
+    client, _, changes = listening()
+    loses(client, error)
+    assert client.works() == []
+    with pytest.raises(type(error), match="no"):
+        Waits(changes.__anext__())
+
+
+def test_one_that_was_not_open_yet_is_not_begun_anew() -> None:
+    client = opened(E, ALL_OFFERS)
+    entering = Waits(client.listen(tools=True).__aenter__())
+    client.talk.says()
+    loses(client, ConnectionLost("the stream broke"))
+    with pytest.raises(ConnectionLost, match="the stream broke"):
+        entering.wakes()
+    assert client.works() == []
+
+
+def test_who_has_left_meanwhile_is_not_begun_anew() -> None:
+    client, block, _ = listening()
+    loses(client, ConnectionLost("the stream broke"))
+    Waits(block.__aexit__(None, None, None))
+    assert client.works() == [1.0]
+    assert client.talk.says() == []
+
+
+def test_the_conversation_ends_meanwhile() -> None:
+    client, _, changes = listening()
+    loses(client, ConnectionLost("the stream broke"))
+    client._conn.close(ConnectionLost("all is over"))
+    client.hears()
+    assert client.works() == [1.0]
+    with pytest.raises(ConnectionLost, match="all is over"):
+        Waits(changes.__anext__())
+
+
+def test_a_server_that_does_not_tell_it_any_more() -> None:
+    client, _, changes = listening()
+    loses(client, ConnectionLost("the stream broke"))
+    client.works()
+    client.hears(acknowledged(only(client.talk.says())["id"]))
+    with pytest.raises(LocalProtocolError, match="announces no changes"):
+        Waits(changes.__anext__())
+
+
+def test_a_session_that_is_begun_anew_is_listened_to_anew() -> None:
+    client, block, changes = listening(D)
+    client._conn.renew(client.now)
+    handshake = only(client.talk.says())
+    assert handshake["method"] == "initialize"
+    offers = {"protocolVersion": D, "capabilities": ALL_OFFERS, "serverInfo": {"name": "s", "version": "2"}}
+    client.hears(result(handshake["id"], offers))
+    initialized, subscribe = client.talk.says()
+    assert initialized["method"] == "notifications/initialized"
+    assert (subscribe["method"], subscribe["params"]) == ("resources/subscribe", {"uri": "x:1"})
+    client.hears(result(subscribe["id"]))
+    assert changes.honoured == (TOOLS, ONE)
+    assert (Waits(changes.__anext__()).value, Waits(changes.__anext__()).value) == (TOOLS, ONE)
+    client.hears(tools_changed())
+    assert Waits(changes.__anext__()).value == TOOLS
+    Waits(block.__aexit__(None, None, None))
+    assert only(client.talk.says())["method"] == "resources/unsubscribe"

@@ -293,7 +293,7 @@ SERVERS: list[Any] = [
         id="-32022, legacy",
     ),
     pytest.param(BOTH, [unsupported("x")], ["server/discover"], None, id="-32022, nothing"),
-    pytest.param(BOTH, [unsupported(E)], ["server/discover"], None, id="-32022, contradiction"),
+    pytest.param(BOTH, [unsupported(E)] * 2, ["server/discover"] * 2, None, id="-32022, contradiction"),
     pytest.param(
         BOTH,
         [SILENCE, unsupported(E), lambda id: result(id, discovery(E))],

@@ -14,6 +14,7 @@ from mcp_core import (
     Connection,
     ConnectionClosed,
     ConnectionLost,
+    ErrorReceived,
     Event,
     Fault,
     LocalProtocolError,
@@ -22,6 +23,7 @@ from mcp_core import (
     PeerReady,
     RemoteProtocolError,
     RequestCancelled,
+    RequestReceived,
     Role,
     State,
 )
@@ -322,3 +324,53 @@ def test_a_rejection_tells_what_and_whose() -> None:
     assert (event.id, event.error.fault, event.error.data) == (5, Fault.METHOD_NOT_FOUND, UNSET)
     assert type(event.error) is RemoteProtocolError
     assert talk.conn.next_event() is NEED_DATA
+
+
+# -- Begun anew -----------------------------------------------------------------------------------------------
+
+
+def offered(talk: Talk, version: str) -> Message:
+    """The server's answer to the handshake that has just been asked for."""
+    asked = only(talk.says())
+    assert asked["method"] == "initialize"
+    offers = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "2"}}
+    return result(asked["id"], offers)
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_client_begins_anew_what_the_server_has_lost(version: str) -> None:
+    talk = client(version)
+    (asked,) = talk.hears(ping("p"), request("r", "roots/list"))
+    assert isinstance(asked, RequestReceived)
+    talk.says()
+    waits = talk.conn.send_request("ping", token="T")
+    talk.says()
+    talk.conn.renew(talk.now)
+    answer = offered(talk, version)
+    # What the server has asked is over; what was asked of it stays, until somebody says that it is lost.
+    assert kinds(talk.events()) == ["RequestCancelled"]
+    assert talk.conn.awaits(waits)
+    talk.conn.send_request("ping")
+    (ready,) = talk.hears(answer)
+    assert isinstance(ready, PeerReady)
+    assert ready.peer is talk.conn.peer
+    assert ready.peer.info is not None
+    assert ready.peer.info.version == "2"
+    assert [said["method"] for said in talk.says()] == ["ping", "notifications/initialized"]
+    assert talk.state() is State.READY
+    for _ in range(2):  # the second time it means nothing
+        talk.conn.receive_failure(waits, ConnectionLost("gone"), talk.now)
+    assert not talk.conn.awaits(waits)
+    assert received(talk.events(), ErrorReceived).token == "T"
+
+
+def test_nothing_comes_of_beginning_anew() -> None:
+    talk = client(D)
+    talk.conn.send_request("ping", token="T")
+    talk.says()
+    talk.conn.renew(talk.now)
+    (closed,) = talk.hears(error(only(talk.says())["id"], -32000, "not today"))
+    assert isinstance(closed, ConnectionClosed)
+    assert closed.lost == ["T"]
+    assert type(closed.error) is ConnectionLost
+    assert str(closed.error) == "no new session: the server refused initialize: not today (-32000)"

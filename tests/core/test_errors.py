@@ -74,7 +74,8 @@ def test_an_error_of_json_rpc_has_its_three_members(kind: type[PeerError | McpEr
 
 
 def test_authorization_says_which_scopes_are_missing() -> None:
-    assert AuthRequired("sign in").scopes == ()
+    assert (AuthRequired("sign in").scopes, AuthRequired("sign in").challenge) == ((), "")
+    assert AuthRequired("sign in", challenge="Bearer").challenge == "Bearer"
     assert AuthRequired("sign in", ["read", "write"]).scopes == ("read", "write")
 
 

@@ -117,6 +117,7 @@ def test_many_lines_are_given_back_as_they_are_read(size: int) -> None:
     assert len(buffer) == len(b"the rest")
     assert buffer.next_line() is None
     assert buffer.in_line
+    assert buffer.unfinished == b"the rest"
     buffer.feed(b"\n")
     assert buffer.next_line() == b"the rest"
     assert len(buffer) == 0

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_core import (
     DIALECTS,
+    ChangesMissed,
     ConnectionClosed,
     ConnectionLost,
     Fault,
@@ -464,6 +465,21 @@ def test_a_request_for_each_resource(version: str) -> None:
     consumer.answered()
     consumer.answered()
     assert repr(consumer.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
+
+
+def test_what_was_missed_counts_as_changed() -> None:
+    consumer = Consumer(D)
+    some, others = consumer.opens(TOOLS, ONE), consumer.opens(PROMPTS)
+    consumer.listenings.take(ChangesMissed())
+    assert (drained(some), drained(others)) == ([], [PROMPTS])  # the one does not listen yet
+    consumer.answered()
+    consumer.listenings.take(ChangesMissed())
+    assert consumer.asks() == []
+    assert (drained(some), drained(others)) == ([TOOLS, ONE], [PROMPTS])
+    consumer.lost(ConnectionLost("gone"))
+    consumer.listenings.take(ChangesMissed())
+    with pytest.raises(ConnectionLost):
+        drained(others)
 
 
 def test_what_the_server_does_not_declare_is_not_asked_for() -> None:

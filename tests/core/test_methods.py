@@ -219,3 +219,7 @@ def test_initialize_needs_all_three(version: str, missing: str) -> None:
     del params[missing]
     with pytest.raises(Unreadable, match=missing):
         read(msgspec.json.encode(params))
+
+
+def test_what_acts() -> None:
+    assert {row.name for row in METHODS if row.acts} == {"tools/call", "tasks/update"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
+from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core._dialects import Dialect
 from mcp_core._jsonrpc import decode
@@ -115,7 +115,16 @@ OPENINGS: list[Any] = [
         id="dual: -32022, no list",
     ),
     pytest.param(
-        DUAL, [(probe(), refused(-32022, E, D))], "lists 2026-07-28 but refuses it", id="dual: contradiction"
+        DUAL,
+        [(probe(), refused(-32022, E, D)), (probe(), discovered(E))],
+        E,
+        id="dual: refused, and taken the second time",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), refused(-32022, E, D))] * 2,
+        "lists 2026-07-28 but refuses it",
+        id="dual: contradiction",
     ),
     pytest.param(DUAL, [(probe(), refused(-32020))], "refused server/discover", id="dual: -32020 is modern"),
     pytest.param(DUAL, [(probe(), refused(-32021))], "refused server/discover", id="dual: -32021 is modern"),
@@ -186,10 +195,10 @@ OPENINGS: list[Any] = [
     # A client of the stateless era alone probes too, to fail with a reason
     pytest.param(MODERN, [(probe(), discovered(E))], E, id="modern: modern server"),
     pytest.param(
-        MODERN, [(probe(), refused(-32601))], "does not speak 2026-07-28: it answered", id="modern: error"
+        MODERN, [(probe(), refused(-32601))], "does not speak 2026-07-28 (it answered", id="modern: error"
     ),
     pytest.param(
-        MODERN, [(probe(), SILENCE)], "did not answer server/discover. Allow an older", id="modern: silence"
+        MODERN, [(probe(), SILENCE)], "did not answer server/discover). Allow an older", id="modern: silence"
     ),
     pytest.param(MODERN, [(probe(), ODD)], "its answer to server/discover is none", id="modern: odd"),
     pytest.param(
@@ -263,6 +272,15 @@ def test_statuses(reply: Reply, words: str | None) -> None:
         assert words in str(caught.value)
 
 
+def test_what_http_says_in_place_of_an_answer() -> None:
+    failure = RemoteProtocolError("HTTP status 404")
+    with pytest.raises(ConnectFailed, match=r"^HTTP status 404$") as caught:
+        run(LEGACY, [(shake(), Reply(status=404, failure=failure))])
+    assert caught.value.__cause__ is failure
+    with pytest.raises(ConnectFailed, match=r"does not speak 2026-07-28 \(HTTP status 404\)\. Allow"):
+        run(MODERN, [(probe(), Reply(status=404, failure=failure))])
+
+
 def test_a_status_of_the_handshake() -> None:
     with pytest.raises(ConnectFailed, match=r"did not answer initialize \(HTTP status 503\)"):
         run(LEGACY, [(shake(), Reply(status=503))])
@@ -294,7 +312,7 @@ def test_another_stateless_revision_is_tried_once() -> None:
     found = run(config, [(probe(), refused(-32022, B)), (again, discovered(B))])
     assert found.dialect is older
     with pytest.raises(ConnectFailed, match="lists 2025-03-26 but refuses it"):
-        run(config, [(probe(), refused(-32022, B)), (again, refused(-32022, B))])
+        run(config, [(probe(), refused(-32022, B)), *[(again, refused(-32022, B))] * 2])
 
 
 SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())

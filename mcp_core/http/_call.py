@@ -1,0 +1,137 @@
+"""What a client of HTTP is told to do: the requests that it makes, and where they go.
+
+Rules of this file:
+
+1. A `HttpCall` is complete: all its headers are there except the one that says how long the body is (`content-length`), which the
+   driver adds as it frames the body. It is given out when it is due, so that a driver has no times to keep.
+2. A URL is read once. What is in it that no request can carry is an error then.
+
+It refuses to know what is in a body, and how anything is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urljoin, urlsplit
+
+from msgspec import Struct
+
+from mcp_core._caller_options import check_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ._messages import Head, RequestHead
+
+__all__ = ["HttpCall", "HttpClientOptions", "Url", "header"]
+
+
+class HttpCall(Struct, gc=False):
+    """A request to make. `key` names it and its response from now on.
+
+    `idempotent`: it may be made again if nothing shows that it arrived (`Pool.may_retry`). `long`: its response is not expected to
+    end, so that its connection is lost to others. `brief`: its response waits for nothing, while others may wait for it.
+    """
+
+    key: int
+    head: RequestHead
+    body: bytes = b""
+    idempotent: bool = True
+    long: bool = False
+    brief: bool = False
+
+
+class HttpClientOptions(Struct, frozen=True, kw_only=True):
+    """What a client of HTTP can be told.
+
+    `headers`: of each request, beside those that the protocol sets. `attempts`: how often in a row it is tried to come back to a
+    stream that broke, before it is given up. `longest_wait`: seconds between them at most, also if the server wants more.
+    `entropy`: random bytes, of which a delay that we choose ourselves gets up to a quarter longer, so that the clients of a server
+    which was started again do not all come back at once. `heard`: called with each message of the server's; it must not fail.
+
+    Raises:
+        ValueError: a header cannot be sent, or is not for us to choose.
+    """
+
+    headers: Mapping[str, str] = {}
+    attempts: int = 5
+    longest_wait: float = 30.0
+    entropy: Callable[[int], bytes] | None = None
+    heard: Callable[[bytes], object] | None = None
+
+    def __post_init__(self) -> None:
+        check_headers(self.headers)
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+_UNSAYABLE: Final = re.compile(r"[\x00-\x20\x7f]")
+# Everything that may stand in a path or a query, the sign of what is encoded already included.
+_SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"
+
+
+class Url(Struct, frozen=True):
+    """Where a server is. `host` is in lower case and without brackets; `target` is path and query."""
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+    target: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Url:
+        """Read `http://` or `https://`.
+
+        Raises:
+            ValueError: it is no such URL, or has a user's name in it.
+        """
+        parts = urlsplit(text)
+        if parts.scheme not in _PORTS or _UNSAYABLE.search(text):
+            raise ValueError(f"a URL of http or https is needed, not {text!r}")
+        if "@" in parts.netloc:
+            raise ValueError("a URL has no user's name or password in it: say it by a header")
+        try:
+            port = parts.port
+            host = parts.hostname or ""
+            if not host.isascii():
+                host = host.encode("idna").decode()
+        except ValueError:
+            raise ValueError(f"host and port of {text!r} cannot be read") from None
+        if not host or port == 0:
+            raise ValueError(f"host and port of {text!r} cannot be read")
+        target = quote(parts.path or "/", safe=_SAFE)
+        if parts.query:
+            target += "?" + quote(parts.query, safe=_SAFE)
+        return cls(text, parts.scheme, host, port or _PORTS[parts.scheme], target.encode())
+
+    def __str__(self) -> str:
+        """Without what may be secret."""
+        return self.text.partition("?")[0]
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port, which is what one connects to."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def authority(self) -> bytes:
+        """What the header `host` says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}").encode()
+
+    def join(self, reference: str) -> Url:
+        """What a reference in a document of this URL means.
+
+        Raises:
+            ValueError: it is no URL of http.
+        """
+        return Url.parse(urljoin(self.text, reference))
+
+
+def header(head: Head, name: bytes) -> bytes | None:
+    """The first header of this name."""
+    for key, value in head.headers:
+        if key == name:
+            return bytes(value)
+    return None

@@ -1,0 +1,379 @@
+"""A `Site` without a driver: requests go in by hand, handlers are stepped until they wait, and responses are read as clients do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from msgspec import json
+
+from mcp_core import ConnectionClosed, Event, Limits, RequestReceived
+from mcp_core.http import (
+    Body,
+    Conversation,
+    End,
+    Endpoint,
+    Exchange,
+    Gate,
+    Head,
+    HttpLimits,
+    HttpOptions,
+    PlainAnswer,
+    RequestHead,
+    Site,
+)
+from mcp_core.http._sse import SseDecoder
+from mcp_core.registry import Context, Job, Round, Runtime, Server, Service
+from mcp_core.types import RequestId
+
+T = TypeVar("T")
+
+HOST = (b"host", b"127.0.0.1:8000")
+POST = [HOST, (b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream")]
+GET = [HOST, (b"accept", b"text/event-stream")]
+E = "2026-07-28"
+D = "2025-11-25"
+
+
+class Bench(Runtime):
+    """The runtime of one conversation: nothing waits for longer than a handler is stepped."""
+
+    def __init__(self, talk: Talk, conversation: Conversation) -> None:
+        self.talk = talk
+        self.conversation = conversation
+        self.faults: list[BaseException] = []
+
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        self.faults.append(exc)
+
+    def pump(self) -> None:
+        self.conversation.touch()
+
+    def full(self, id: RequestId) -> bool:
+        return self.conversation.queued(id) > 64 * 1024
+
+    async def drain(self, id: RequestId) -> None:
+        await _Pause()
+
+    def release(self, id: RequestId, retry: float | None) -> bool:
+        return self.conversation.endpoint.release(self.conversation, id, retry=retry)
+
+    async def ask(self, asked: Round[T]) -> T:
+        woken: list[bool] = []
+        with asked.under_way(lambda: woken.append(True)):
+            while not woken:
+                await _Pause()
+        return asked.result()
+
+    def wall_time(self) -> float:
+        return 1_800_000_000.0
+
+    def entropy(self, size: int) -> bytes:
+        return bytes(size)
+
+
+class _Pause:
+    """What a handler waits for here: being stepped again."""
+
+    def __await__(self) -> Any:
+        yield
+
+
+class Reply:
+    """A response as it is read: `status`, `headers`, and `body`; `events` of a stream, `messages` of either."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+        self.body = b""
+        self.ended = False
+
+    def __repr__(self) -> str:
+        return f"<Reply {self.status} {self.headers} {self.body!r}>"
+
+    @property
+    def is_stream(self) -> bool:
+        return self.headers.get(b"content-type") == b"text/event-stream"
+
+    @property
+    def events(self) -> list[tuple[str, bytes, str, int | None]]:
+        decoder = SseDecoder(most=1 << 24)
+        decoder.feed(self.body)
+        found = []
+        while (event := decoder.next_event()) is not None:
+            found.append((event.type, event.data, event.id, event.retry))
+        return found
+
+    @property
+    def messages(self) -> list[Any]:
+        if self.is_stream:
+            return [json.decode(data) for kind, data, _, _ in self.events if kind == "message" and data]
+        found = json.decode(self.body) if self.body else []
+        return found if isinstance(found, list) else [found]
+
+    @property
+    def message(self) -> Any:
+        (found,) = self.messages
+        return found
+
+    @property
+    def message_text(self) -> str:
+        """What the tool said that was called."""
+        return str(self.messages[-1]["result"]["content"][0]["text"])
+
+    @property
+    def last_id(self) -> bytes:
+        return self.events[-1][2].encode()
+
+
+class Talk:
+    """A site that serves one `server` at `/mcp`, and what goes on there. `step` lets each handler run until it waits again."""
+
+    def __init__(
+        self,
+        server: Server | None = None,
+        *,
+        limits: HttpLimits | None = None,
+        gate: Gate | None = None,
+        routes: dict[str, Callable[[RequestHead], PlainAnswer]] | None = None,
+        **options: Any,
+    ) -> None:
+        self.server = server or example()
+        names = itertools.count(1)
+        self.endpoint = Endpoint(
+            self.server.config,
+            HttpOptions(gate=gate or Gate("127.0.0.1"), limits=limits or HttpLimits(), **options),
+            entropy=lambda size: next(names).to_bytes(size, "big"),
+            param_headers=self.server.param_headers,
+            token=self.server,
+        )
+        self.site = Site({"/mcp": self.endpoint}, routes)
+        self.now = 0.0
+        self.deaf = False  # nobody reads what is answered
+        self.jobs: dict[Job, Generator[Any, Any, Any]] = {}
+        self.stopped: set[Job] = set()
+        self.replies: dict[Exchange, Reply] = {}
+        self.seen: list[tuple[Conversation, Event]] = []
+        self.services: list[Service] = []
+
+    # -- Requests ----------------------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        verb: bytes,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes | None = None,
+        target: bytes = b"/mcp",
+        principal: str = "",
+    ) -> Reply:
+        exchange = self.site.begin(RequestHead(verb, target, headers), self.now, principal=principal)
+        reply = self.replies[exchange] = Reply(exchange)
+        if body is not None:
+            exchange.receive_data(body, self.now)
+        exchange.receive_data(b"", self.now)
+        self.pump()
+        return reply
+
+    def post(self, message: Any, *more: tuple[bytes, bytes], **options: Any) -> Reply:
+        body = message if isinstance(message, bytes) else json.encode(message)
+        return self.send(b"POST", [*POST, *more], body, **options)
+
+    def get(self, *more: tuple[bytes, bytes], **options: Any) -> Reply:
+        return self.send(b"GET", [*GET, *more], None, **options)
+
+    def call(self, id: int | str, name: str = "echo", **arguments: Any) -> Reply:
+        """A tools/call of 2026-07-28."""
+        params = {"name": name, "arguments": arguments, "_meta": meta()}
+        return self.modern(request(id, "tools/call", params), name)
+
+    def modern(self, message: dict[str, Any], name: str | None = None) -> Reply:
+        more = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", message["method"].encode())]
+        if name is not None:
+            more.append((b"mcp-name", name.encode()))
+        return self.post(message, *more)
+
+    def session(self, version: str = D, principal: str = "", **capabilities: Any) -> Visit:
+        reply = self.post(initialize(version, **capabilities), principal=principal)
+        assert reply.status == 200, reply
+        visit = Visit(self, reply.headers[b"mcp-session-id"], version, principal)
+        accepted = visit.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert accepted.status == 202, accepted
+        return visit
+
+    # -- The driver's part -------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        while True:
+            while isinstance(found := self.site.next_event(), tuple):
+                self._take(*found)
+            ready = self.site.ready()
+            if not ready:
+                return
+            for exchange in ready:
+                if not self.deaf:
+                    self.read(exchange)
+
+    def read(self, exchange: Exchange) -> None:
+        reply = self.replies[exchange]
+        for action in exchange.actions_to_send():
+            assert not reply.ended, "something behind the end"
+            if isinstance(action, Head):
+                assert not reply.status, "two heads"
+                reply.status, reply.headers = action.status, dict(action.headers)
+                assert len(reply.headers) == len(action.headers)
+            elif isinstance(action, Body):
+                assert reply.status, "a body before the head"
+                reply.body += action.data
+            else:
+                assert isinstance(action, End)
+                reply.ended = True
+
+    def step(self, times: int = 1) -> None:
+        """Let each handler run on."""
+        for _ in range(times):
+            for job, coroutine in list(self.jobs.items()):
+                try:
+                    if job in self.stopped:
+                        coroutine.close()
+                    else:
+                        coroutine.send(None)
+                        continue
+                except StopIteration as end:
+                    job.done(end.value)
+                except BaseException as exc:  # noqa: BLE001 - what drivers do, too
+                    job.failed(exc)
+                job.dropped()
+                del self.jobs[job]
+                self._conversation_of(job).touch()
+            self.pump()
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time go by."""
+        until = self.now + seconds
+        while (due := self.site.next_deadline()) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.site.handle_timeout(self.now)
+            self.pump()
+        self.now = until
+
+    def hang_up(self, reply: Reply) -> None:
+        reply.exchange.disconnected(self.now)
+        reply.ended = True
+        self.pump()
+
+    def _take(self, conversation: Conversation, event: Event) -> None:
+        self.seen.append((conversation, event))
+        service = conversation.service
+        if service is None:
+            service = conversation.service = Service(
+                self.server,
+                conversation.conn,
+                Bench(self, conversation),
+                None,
+                principal=conversation.principal,
+            )
+            self.services.append(service)
+        job = service.take(event)
+        if job is not None:
+            self.jobs[job] = job.__await__()
+            job.stop = lambda: self.stopped.add(job)
+        if isinstance(event, ConnectionClosed):
+            service.close()
+
+    def _conversation_of(self, job: Job) -> Conversation:
+        runtime = job.asking.service.runtime
+        assert isinstance(runtime, Bench)
+        return runtime.conversation
+
+
+class Visit:
+    """A session, as its client sees it."""
+
+    def __init__(self, talk: Talk, id: bytes, version: str, principal: str) -> None:
+        self.talk = talk
+        self.id = id
+        self.headers = [(b"mcp-session-id", id)]
+        if version >= "2025-06-18":
+            self.headers.append((b"mcp-protocol-version", version.encode()))
+        self.principal = principal
+
+    def post(self, message: Any) -> Reply:
+        return self.talk.post(message, *self.headers, principal=self.principal)
+
+    def call(self, id: int | str, name: str = "echo", progress: bool = False, **arguments: Any) -> Reply:
+        params: dict[str, Any] = {"name": name, "arguments": arguments}
+        if progress:
+            params["_meta"] = {"progressToken": id}
+        return self.post(request(id, "tools/call", params))
+
+    def get(self, last_id: bytes | None = None) -> Reply:
+        more = [] if last_id is None else [(b"last-event-id", last_id)]
+        return self.talk.get(*self.headers, *more, principal=self.principal)
+
+    def delete(self) -> Reply:
+        return self.talk.send(b"DELETE", [HOST, *self.headers], principal=self.principal)
+
+
+def meta(**more: Any) -> dict[str, Any]:
+    return {
+        "io.modelcontextprotocol/protocolVersion": E,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        **more,
+    }
+
+
+def request(id: int | str, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
+    return found if params is None else {**found, "params": params}
+
+
+def initialize(version: str = D, id: int | str = 0, **capabilities: Any) -> dict[str, Any]:
+    info = {"name": "test", "version": "1"}
+    params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": info}
+    return request(id, "initialize", params)
+
+
+def example(limits: Limits | None = None) -> Server:
+    """A server with a tool for each way in which an answer comes."""
+    server = Server("example", limits=limits or Limits(message=100_000))
+
+    @server.tool
+    def echo(text: str = "") -> str:
+        """At once."""
+        return text
+
+    @server.tool
+    async def slow(steps: int = 1, text: str = "done") -> str:
+        """After some steps, in silence."""
+        for _ in range(steps):
+            await _Pause()
+        return text
+
+    @server.tool
+    async def count(to: int, context: Context) -> str:
+        """With a message at each step."""
+        for step in range(1, to + 1):
+            await context.progress(step, to)
+        return "counted"
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """With a question."""
+        answer = await context.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+        return f"{answer.action} {getattr(answer, 'value', None)}"
+
+    @server.tool
+    async def leave(context: Context, retry: float | None = None) -> str:
+        """Lets its client go."""
+        released = context.close_stream(retry)
+        await _Pause()
+        return f"released: {released}"
+
+    @server.resource("memo://a")
+    def memo() -> str:
+        """A resource."""
+        return "a"
+
+    return server

@@ -1,0 +1,218 @@
+"""ASGI as a spelling: where an application is, as told by a scope, and what its messages mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import json
+
+from mcp_core.http import AsgiExchange, PlainAnswer
+from mcp_core.http._asgi import split_scope
+from tests.core.http.site import GET, HOST, POST, E, Talk, meta, request
+
+
+def scope(**more: Any) -> dict[str, Any]:
+    return {"type": "http", "method": "POST", "path": "/mcp", "headers": [], **more}
+
+
+# -- Where it is ----------------------------------------------------------------------------------------------------------
+
+# root_path, path, raw_path, query; the path inside, the target as the client sees it
+SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] = [
+    (None, "/mcp", None, None, b"/mcp", b"/mcp"),
+    ("", "/mcp", b"/mcp", b"", b"/mcp", b"/mcp"),
+    ("", "/mcp", b"/mcp", b"a=b&c", b"/mcp", b"/mcp?a=b&c"),
+    ("", "/", b"/", b"", b"/", b"/"),
+    # Mounted: what is in front is in both, as ASGI wants it.
+    ("/tools", "/tools/", b"/tools/", b"", b"/", b"/tools/"),
+    ("/tools", "/tools", b"/tools", b"", b"", b"/tools"),
+    ("/tools", "/tools/mcp", b"/tools/mcp", b"x", b"/mcp", b"/tools/mcp?x"),
+    ("/a/b", "/a/b/mcp", None, b"", b"/mcp", b"/a/b/mcp"),
+    ("/tools/", "/tools/mcp", b"/tools/mcp", b"", b"/mcp", b"/tools/mcp"),
+    # Behind a proxy that takes it away, with a server that does not put it back.
+    ("/tools", "/mcp", b"/mcp", b"", b"/mcp", b"/tools/mcp"),
+    ("/tools", "/toolshed", b"/toolshed", b"", b"/toolshed", b"/tools/toolshed"),
+    ("/ü b", "/mcp", b"/mcp", b"", b"/mcp", b"/%C3%BC%20b/mcp"),
+    # What was quoted is compared unquoted, and told as it came.
+    ("/ü", "/ü/mcp", b"/%c3%bc/mcp", b"", b"/mcp", b"/%c3%bc/mcp"),
+    ("", "/mcp", b"/m%63p", b"", b"/mcp", b"/m%63p"),
+    ("", "/ü", None, b"", "/ü".encode(), b"/%C3%BC"),
+]
+
+
+@pytest.mark.parametrize(("root", "path", "raw", "query", "inside", "target"), SCOPES)
+def test_where_an_application_is(
+    root: str | None, path: str, raw: bytes | None, query: bytes | None, inside: bytes, target: bytes
+) -> None:
+    told = {"root_path": root, "raw_path": raw, "query_string": query}
+    given = scope(path=path, **{key: value for key, value in told.items() if value is not None})
+    head, found = split_scope(given)
+    assert (found, head.target, head.method) == (inside, target, b"POST")
+
+
+def test_headers_come_through() -> None:
+    pairs = ((b"host", b"a"), (b"x", b"1"), (b"x", b"2"))
+    head, _ = split_scope(scope(headers=iter(pairs)))
+    assert head.headers == list(pairs)
+
+
+# -- Messages -------------------------------------------------------------------------------------------------------------
+
+
+class Token:
+    def poke(self) -> None:
+        """Nobody waits here."""
+
+
+def begin(talk: Talk, method: str, headers: list[tuple[bytes, bytes]], **more: Any) -> AsgiExchange:
+    return AsgiExchange(talk.site, scope(method=method, headers=headers, **more), talk.now, token=Token())
+
+
+def body(data: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.request", "body": data, "more_body": more}
+
+
+def calling(tool: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    headers = [
+        *POST,
+        (b"mcp-protocol-version", E.encode()),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", tool.encode()),
+    ]
+    params = {"name": tool, "arguments": {"text": "hi"} if tool == "echo" else {}, "_meta": meta()}
+    return headers, json.encode(request(1, "tools/call", params))
+
+
+def settle(talk: Talk) -> None:
+    talk.site.pump(talk._take)
+
+
+def test_a_whole_answer_is_two_messages() -> None:
+    talk = Talk()
+    headers, data = calling("echo")
+    asked = begin(talk, "POST", headers)
+    assert (asked.over, asked.messages_to_send()) == (False, [])
+    asked.receive(body(data), talk.now)
+    settle(talk)
+    start, end = asked.messages_to_send()
+    assert asked.over
+    assert (start["type"], start["status"]) == ("http.response.start", 200)
+    assert (b"content-length", b"%d" % len(end["body"])) in start["headers"]
+    assert (end["type"], end["more_body"]) == ("http.response.body", False)
+    assert json.decode(end["body"])["result"]["content"][0]["text"] == "hi"
+    assert asked.messages_to_send() == []
+
+
+@given(cuts=st.lists(st.integers(min_value=0, max_value=400), max_size=6))
+def test_a_body_may_be_cut_anywhere(cuts: list[int]) -> None:
+    headers, data = calling("echo")
+    said = []
+    for places in ([], sorted(cuts)):
+        talk = Talk()
+        asked = begin(talk, "POST", headers)
+        begun = 0
+        for place in places:
+            asked.receive(body(data[begun:place], more=True), talk.now)
+            assert asked.messages_to_send() == []
+            begun = place
+        asked.receive(body(data[begun:]), talk.now)
+        settle(talk)
+        said.append(asked.messages_to_send())
+    assert said[0] == said[1]
+
+
+def test_what_may_be_missing_in_a_message() -> None:
+    talk = Talk()
+    headers, data = calling("echo")
+    asked = begin(talk, "POST", headers)
+    asked.receive({"type": "http.request", "body": bytearray(data), "more_body": True}, talk.now)
+    asked.receive({"type": "http.request"}, talk.now)
+    settle(talk)
+    assert len(asked.messages_to_send()) == 2
+    asked.receive({"type": "http.request"}, talk.now)  # told again, as some servers do
+    asked.receive({"type": "http.something.else"}, talk.now)
+    settle(talk)
+    assert asked.messages_to_send() == []
+
+
+def test_the_head_of_a_stream_has_a_body_with_it() -> None:
+    talk = Talk()
+    visit = talk.session("2025-06-18")
+    asked = begin(talk, "GET", [*GET, *visit.headers])
+    asked.receive(body(b""), talk.now)
+    settle(talk)
+    assert asked.messages_to_send() == [
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [
+                (b"content-type", b"text/event-stream"),
+                (b"cache-control", b"no-cache, no-transform"),
+                (b"x-accel-buffering", b"no"),
+            ],
+        },
+        {"type": "http.response.body", "body": b"", "more_body": True},
+    ]
+    assert repr(asked).startswith("<AsgiExchange open, <Exchange STREAM")
+    asked.receive({"type": "http.disconnect"}, talk.now)
+    assert (asked.over, asked.gone) == (True, True)
+    assert repr(asked).startswith("<AsgiExchange gone, <Exchange GONE")
+
+
+def test_what_is_said_at_the_same_time_is_one_message() -> None:
+    talk = Talk()
+    visit = talk.session("2025-06-18")
+    asked = begin(talk, "GET", [*GET, *visit.headers])
+    asked.receive(body(b""), talk.now)
+    talk.server.changed(tools=True, resources=True)
+    settle(talk)
+    _, message = asked.messages_to_send()
+    assert message["body"].count(b"list_changed") == 2
+    assert message["more_body"]
+    talk.server.changed(tools=True)
+    settle(talk)
+    begin(talk, "DELETE", [HOST, *visit.headers])
+    settle(talk)
+    [message] = asked.messages_to_send()
+    assert message["body"].count(b"list_changed") == 1
+    assert not message["more_body"]
+    assert repr(asked).startswith("<AsgiExchange over, <Exchange")
+
+
+@pytest.mark.parametrize(("version", "closes"), [("1.0", True), ("1.1", True), ("2", False), (None, True)])
+def test_a_connection_is_closed_where_there_is_a_word_for_it(version: str | None, closes: bool) -> None:
+    talk = Talk()
+    more = {} if version is None else {"http_version": version}
+    asked = begin(talk, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
+    start, _ = asked.messages_to_send()
+    assert start["status"] == 413
+    assert ((b"connection", b"close") in start["headers"]) is closes
+
+
+def test_another_path_is_not_found_and_a_route_is() -> None:
+    talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
+    lost = begin(talk, "GET", [HOST], path="/mc")
+    assert lost.messages_to_send()[0]["status"] == 404
+    found = begin(talk, "GET", [HOST], path="/tools/healthz", root_path="/tools")
+    start, end = found.messages_to_send()
+    assert (start["status"], end["body"]) == (200, b"/tools/healthz")
+    head = begin(talk, "HEAD", [HOST], path="/healthz")
+    start, end = head.messages_to_send()
+    assert (b"content-length", b"8") in start["headers"]
+    assert end == {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+def test_who_goes_early_hears_nothing() -> None:
+    talk = Talk()
+    headers, data = calling("slow")
+    asked = begin(talk, "POST", headers)
+    asked.receive(body(data), talk.now)
+    settle(talk)
+    asked.disconnected(talk.now)
+    settle(talk)
+    talk.jobs.popitem()[1].close()
+    assert asked.messages_to_send() == []
+    assert talk.site.idle

@@ -1,0 +1,84 @@
+"""The books of a client of HTTP: calls, drops, times and events. What goes out and what becomes of it is in the tests of its ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import Connection, ConnectionClosed, Role
+from mcp_core.http._call import HttpClientOptions
+from mcp_core.http._client import HttpClient
+from tests.core.helpers import D, E, client_config, result
+from tests.core.http.client_net import URL, Net, asks, opened
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "text"),
+    [
+        ("ftp://a/", {}, "a URL of http or https is needed"),
+        ("http://u:secret@a/", {}, "no user's name or password"),
+        (URL, {"Host": "x"}, "the header Host is set by the protocol"),
+        (URL, {"a b": "x"}, "no name of a header"),
+        (URL, {"X": "a\r\nb: c"}, "the value of the header X"),
+    ],
+)
+def test_what_cannot_be_made(url: str, headers: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=text) as caught:
+        HttpClient(Connection(Role.CLIENT, client_config()), url, HttpClientOptions(headers=headers))
+    assert "secret" not in str(caught.value)
+
+
+def test_what_is_told_of_a_call_that_nobody_knows_means_nothing() -> None:
+    net = opened(E)
+    id, call = asks(net)
+    net.answer(call, result(id, {"content": [], "resultType": "complete"}))
+    net.events()
+    net.answer(call, result(id, {"content": [], "resultType": "complete"}))
+    net.answer(type(call)(99, call.head), "x", 500, "text/plain")
+    assert net.events() == []
+
+
+def test_what_comes_can_be_watched() -> None:
+    heard: list[bytes] = []
+    net = Net(E, options=HttpClientOptions(heard=heard.append))
+    net.open()
+    net.answer(net.call(), result(1, {}))
+    assert heard == [b'{"jsonrpc":"2.0","id":1,"result":{}}']
+
+
+def test_what_is_queued_is_what_no_driver_has_taken() -> None:
+    net = opened(E)
+    net.conn.send_request("tools/list")
+    queued = net.http.queued()
+    assert queued > 0
+    calls = net.http.calls_to_make(0.0)
+    assert len(calls[0].body) == queued
+    assert net.http.queued() == 0
+
+
+def test_the_earliest_time_counts() -> None:
+    net = opened(E)
+    id, call = asks(net)
+    net.starts(call)
+    net.gives(call, b"data: " + b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}' % id + b"\n\n")
+    assert net.http.next_deadline() == 5.0
+    net = Net(D, initialize_timeout=30.0)
+    net.open()
+    assert net.http.next_deadline() == 30.0
+    net.answer(net.call(), "", 405, "text/plain")
+    assert net.http.next_deadline() == 10.0  # a stream is asked for
+    net.at(10.0)
+    assert isinstance(net.event(), ConnectionClosed)
+    assert net.http.next_deadline() is None
+
+
+def test_several_times_at_once() -> None:
+    net = opened(E)
+    for _ in range(2):
+        id, call = asks(net)
+        net.starts(call)
+        net.gives(call, b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % id)
+    net.at(5.0)
+    assert len(net.dropped) == 2
+    assert net.http.idle

@@ -1,0 +1,77 @@
+"""When to come back to a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcp_core.http._call import HttpClientOptions
+from mcp_core.http._comeback import Comeback
+from mcp_core.http._sse import SseDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def comeback(retry: int | None = None, entropy: Callable[[int], bytes] | None = None) -> Comeback:
+    found = Comeback(HttpClientOptions(entropy=entropy))
+    decoder = SseDecoder(most=100)
+    decoder.feed(b"id: 7\n\n" if retry is None else b"retry: %d\nid: 7\n\n" % retry)
+    assert decoder.next_event() is None
+    found.heard(decoder, event=False)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("retry", "entropy", "delays"),
+    [
+        (None, None, [1, 2, 4, 8, 16, None]),
+        (500, None, [0.5, 2, 4, 8, 16, None]),
+        (0, None, [0, 2, 4, 8, 16, None]),
+        (5_000, None, [5, 5, 5, 8, 16, None]),
+        (60_000, None, [30, 30, 30, 30, 30, None]),
+        (None, lambda n: b"\xff" * n, [1.25, 2.5, 5, 10, 20, None]),
+        (None, lambda n: b"\0" * n, [1, 2, 4, 8, 16, None]),
+        (500, lambda n: b"\xff" * n, [0.5, 2.5, 5, 10, 20, None]),
+    ],
+)
+def test_delays(
+    retry: int | None, entropy: Callable[[int], bytes] | None, delays: list[float | None]
+) -> None:
+    found = comeback(retry, entropy)
+    assert [found.delay() for _ in delays] == delays
+
+
+def test_the_longest_wait_holds_for_all() -> None:
+    found = Comeback(HttpClientOptions(attempts=7, longest_wait=5.0, entropy=lambda n: b"\xff" * n))
+    assert [found.delay() for _ in range(8)] == [1.25, 2.5, 5, 5, 5, 5, 5, None]
+
+
+def test_what_is_endless_goes_on_if_it_was_of_use() -> None:
+    for endless, useful, last in ((True, True, 30), (True, False, None), (False, True, None)):
+        found = Comeback(HttpClientOptions(), endless=endless)
+        if useful:
+            found.lasted(30.0)
+        assert [found.delay() for _ in range(8)] == [1, 2, 4, 8, 16, last, last, last]
+
+
+def test_a_stream_that_lasted_was_no_failure() -> None:
+    found = comeback()
+    assert [found.delay(), found.delay()] == [1, 2]
+    found.lasted(29.9)
+    assert found.delay() == 4
+    found.lasted(30.0)
+    assert found.delay() == 1
+
+
+def test_an_event_begins_the_count_anew() -> None:
+    found = comeback()
+    assert found.last_id == "7"
+    assert [found.delay(), found.delay()] == [1, 2]
+    decoder = SseDecoder("7", most=100)
+    found.heard(decoder, event=False)
+    assert found.delay() == 4
+    found.heard(decoder, event=True)
+    assert found.delay() == 1
+    assert repr(found) == "<Comeback after '7', 1 failures>"

@@ -1,0 +1,52 @@
+"""What a browser is told: to whom an answer belongs, and what may be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core.http import Gate
+from mcp_core.http._cors import preflight, shared
+from tests.core.http.site import HOST, E, Talk, meta, request
+
+PAGE = (b"origin", b"https://app.example")
+
+
+def test_an_answer_is_shared_with_one_page() -> None:
+    headers = dict(shared(b"https://app.example"))
+    assert headers[b"access-control-allow-origin"] == b"https://app.example"
+    assert headers[b"vary"] == b"origin"
+    assert b"mcp-session-id" in headers[b"access-control-expose-headers"]
+    assert b"access-control-allow-credentials" not in headers
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, b"*"),
+        ({b"access-control-request-headers": b"mcp-method, content-type"}, b"mcp-method, content-type"),
+    ],
+)
+def test_whoever_asks_beforehand_may_send_what_he_asked_for(asked: dict[bytes, bytes], told: bytes) -> None:
+    headers = dict(preflight(asked))
+    assert headers[b"access-control-allow-headers"] == told
+    assert headers[b"access-control-allow-methods"] == b"GET, POST, DELETE, OPTIONS"
+    assert int(headers[b"access-control-max-age"]) == 600
+
+
+def test_every_answer_says_so_and_only_to_pages_that_are_listed() -> None:
+    talk = Talk(gate=Gate("127.0.0.1", origins=["https://app.example"]))
+    version = (b"mcp-protocol-version", E.encode())
+    body = request(1, "tools/list", {"_meta": meta()})
+    for page, shares in ((PAGE, True), ((b"origin", b"http://127.0.0.1:8000"), False)):
+        replies = [
+            talk.post(body, page, version, (b"mcp-method", b"tools/list")),
+            talk.post(body, page, version),
+            talk.send(b"PUT", [HOST, page]),
+            talk.send(b"OPTIONS", [HOST, page]),
+        ]
+        assert [reply.status for reply in replies] == [200, 400, 405, 204]
+        assert [b"access-control-allow-origin" in reply.headers for reply in replies] == [shares] * 4
+    assert (
+        b"access-control-allow-origin"
+        not in talk.send(b"OPTIONS", [HOST, (b"origin", b"https://evil.example")]).headers
+    )

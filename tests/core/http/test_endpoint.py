@@ -1,0 +1,734 @@
+"""Requests in, responses out: what is let in, which status it has, and whether it is JSON or a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import pytest
+from msgspec import Meta, json
+
+from mcp_core import Limits, McpError, ToolError
+from mcp_core.http import Gate, HttpLimits, PlainAnswer, RequestHead
+from mcp_core.registry import Context, Server
+from tests.core.http.site import (
+    GET,
+    HOST,
+    POST,
+    D,
+    E,
+    Reply,
+    Talk,
+    initialize,
+    meta,
+    request,
+)
+
+VERSION = (b"mcp-protocol-version", E.encode())
+LIST = request(1, "tools/list", {"_meta": meta()})
+
+
+def modern(method: str, params: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return request(1, method, {**(params or {}), "_meta": meta(**more)})
+
+
+# -- By the head alone -------------------------------------------------------------------------------------------------------
+
+JSON = (b"content-type", b"application/json")
+BOTH = (b"accept", b"application/json, text/event-stream")
+HEADS = [
+    # verb, headers, status, what the text says
+    (b"POST", [], 421, "does not go by that name"),
+    (b"POST", [(b"host", b"evil.example"), JSON, BOTH], 421, "does not go by that name"),
+    (b"GET", [(b"host", b"evil.example")], 421, "does not go by that name"),
+    (b"DELETE", [(b"host", b"evil.example")], 421, "does not go by that name"),
+    (b"POST", [HOST, (b"origin", b"http://evil.example"), JSON, BOTH], 403, "may not ask here"),
+    (b"GET", [HOST, (b"origin", b"null")], 403, "may not ask here"),
+    (b"DELETE", [HOST, (b"origin", b"http://127.0.0.1:9")], 403, "may not ask here"),
+    (b"OPTIONS", [HOST, (b"origin", b"http://evil.example")], 403, "may not ask here"),
+    (b"PUT", [HOST], 405, "GET, POST, DELETE"),
+    (b"PATCH", [HOST, (b"origin", b"http://evil.example")], 403, "may not ask here"),
+    (b"POST", [HOST, HOST, JSON, BOTH], 400, "host stands twice"),
+    (b"POST", [HOST, JSON, JSON, BOTH], 400, "content-type stands twice"),
+    (
+        b"GET",
+        [*GET, (b"last-event-id", b"1-1"), (b"last-event-id", b"2-1")],
+        400,
+        "last-event-id stands twice",
+    ),
+    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"100001")], 413, "longer than 100000 bytes"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"9" * 19)], 413, "longer than 100000 bytes"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"-1")], 400, "no number"),
+    (b"POST", [HOST, BOTH], 415, "application/json"),
+    (b"POST", [HOST, (b"content-type", b"text/plain"), BOTH], 415, "application/json"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-encoding", b"gzip")], 415, "encoded bodies"),
+    (
+        b"POST",
+        [HOST, JSON, (b"accept", b"application/json")],
+        406,
+        "both application/json and text/event-stream",
+    ),
+    (b"POST", [HOST, JSON, (b"accept", b"text/html")], 406, "both"),
+    (b"GET", [HOST, (b"accept", b"application/json")], 406, "text/event-stream"),
+    (b"GET", [*GET, VERSION], 405, "no use for that verb"),
+    (b"DELETE", [HOST, VERSION], 405, "no use for that verb"),
+    (b"DELETE", [HOST], 405, "no use for that verb"),
+    (b"GET", [*GET, (b"mcp-protocol-version", D.encode())], 405, "no stream without a session"),
+    (b"GET", [*GET, (b"mcp-session-id", b"0")], 404, "no such session"),
+    (b"POST", [*POST, (b"mcp-session-id", b"0")], 404, "no such session"),
+    (b"DELETE", [HOST, (b"mcp-session-id", b"0")], 404, "no such session"),
+]
+
+
+@pytest.mark.parametrize(("verb", "headers", "status", "says"), HEADS)
+@pytest.mark.requirement("HTTP-1", "HTTP-2", "HTTP-7", "SHM-14", "SHL-11", "SHL-24")
+def test_a_head_that_is_refused(
+    verb: bytes, headers: list[tuple[bytes, bytes]], status: int, says: str
+) -> None:
+    talk = Talk()
+    reply = talk.send(verb, headers, b"{}")
+    assert reply.status == status
+    assert says in reply.message["error"]["message"]
+    assert reply.message.get("id") is None
+    assert ("id" in reply.message) == (VERSION not in headers)
+    assert reply.ended
+    assert not reply.exchange.reading
+    assert reply.exchange.hang_up == (b"content-length" in dict(headers))
+    if status == 405:
+        assert b"allow" in reply.headers
+    assert not talk.seen
+
+
+@pytest.mark.parametrize("verb", [b"HEAD", b"TRACE", b"CONNECT", b"post"])
+def test_other_verbs_mean_nothing_here(verb: bytes) -> None:
+    reply = Talk().send(verb, [HOST])
+    assert (reply.status, reply.headers[b"allow"]) == (405, b"GET, POST, DELETE, OPTIONS")
+    assert (reply.body == b"") == (verb == b"HEAD")
+    assert int(reply.headers[b"content-length"]) > 0
+
+
+@pytest.mark.requirement("DEC-11")
+def test_who_accepts_anything_accepts_both() -> None:
+    for accept in (b"*/*", b"application/*, text/*", b"application/json;q=0.5, text/event-stream;q=0.1"):
+        reply = Talk().send(
+            b"POST",
+            [HOST, JSON, (b"accept", accept), VERSION, (b"mcp-method", b"tools/list")],
+            json.encode(LIST),
+        )
+        assert reply.status == 200
+
+
+def test_only_json_has_to_be_accepted_where_nothing_else_comes() -> None:
+    talk = Talk(reply="json")
+    headers = [HOST, JSON, (b"accept", b"application/json"), VERSION, (b"mcp-method", b"tools/list")]
+    assert talk.send(b"POST", headers, json.encode(LIST)).status == 200
+    assert talk.send(b"POST", [HOST, JSON, (b"accept", b"text/event-stream")]).status == 406
+
+
+def test_a_page_of_our_own_may_ask() -> None:
+    talk = Talk()
+    reply = talk.modern(LIST)
+    assert reply.status == 200
+    same = talk.post(LIST, (b"origin", b"http://127.0.0.1:8000"), VERSION, (b"mcp-method", b"tools/list"))
+    assert same.status == 200
+    assert b"access-control-allow-origin" not in same.headers
+
+
+def test_a_page_that_is_listed_may_ask_and_read() -> None:
+    page = (b"origin", b"https://app.example")
+    talk = Talk(gate=Gate("127.0.0.1", origins=["https://app.example"]))
+    wants = (b"access-control-request-headers", b"mcp-session-id, content-type")
+    before = talk.send(b"OPTIONS", [HOST, page, (b"access-control-request-method", b"POST"), wants])
+    assert before.status == 204
+    assert before.headers[b"access-control-allow-origin"] == b"https://app.example"
+    assert before.headers[b"access-control-allow-headers"] == wants[1]
+    assert b"POST" in before.headers[b"access-control-allow-methods"]
+    reply = talk.post(LIST, page, VERSION, (b"mcp-method", b"tools/list"))
+    assert reply.status == 200
+    assert reply.headers[b"access-control-allow-origin"] == b"https://app.example"
+    assert b"mcp-session-id" in reply.headers[b"access-control-expose-headers"]
+    stream = talk.get(page)
+    assert (stream.is_stream, stream.headers[b"vary"]) == (True, b"origin")
+    refused = talk.send(b"PUT", [HOST, page])
+    assert refused.headers[b"access-control-allow-origin"] == b"https://app.example"
+
+
+def test_what_may_be_asked_without_a_page() -> None:
+    reply = Talk().send(b"OPTIONS", [HOST])
+    assert (reply.status, reply.headers) == (204, {b"allow": b"GET, POST, DELETE, OPTIONS"})
+
+
+# -- Bodies ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("HTTP-8", "SHM-10")
+def test_an_answer_by_itself_is_json() -> None:
+    reply = Talk().call(7, text="hello")
+    assert reply.status == 200
+    assert reply.headers[b"content-type"] == b"application/json"
+    assert int(reply.headers[b"content-length"]) == len(reply.body)
+    assert reply.message["id"] == 7
+    assert reply.message["result"]["content"] == [{"type": "text", "text": "hello"}]
+    assert reply.ended
+
+
+def test_an_answer_after_a_while_is_json_too() -> None:
+    talk = Talk()
+    reply = talk.call(1, "slow", steps=2)
+    assert reply.status == 0
+    talk.step(3)
+    assert (reply.status, reply.headers[b"content-type"]) == (200, b"application/json")
+
+
+@pytest.mark.requirement("HTTP-8", "HTTP-10", "SHM-8", "SHM-10", "SHM-13", "SHM-15", "PROG-9")
+def test_what_is_said_before_the_answer_begins_a_stream() -> None:
+    talk = Talk()
+    params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken="p")}
+    reply = talk.modern(request(1, "tools/call", params), "count")
+    talk.step(1)
+    assert reply.is_stream
+    assert reply.headers[b"x-accel-buffering"] == b"no"
+    assert [m["params"]["progress"] for m in reply.messages] == [1]
+    talk.step(5)
+    assert [m.get("method", "answer") for m in reply.messages] == ["notifications/progress"] * 2 + ["answer"]
+    assert all(id == "" for _, _, id, _ in reply.events)
+    assert reply.ended
+
+
+@pytest.mark.requirement("SHM-15", "SHM-16")
+def test_a_long_silence_begins_a_stream_with_a_comment() -> None:
+    talk = Talk()
+    reply = talk.call(1, "slow", steps=2)
+    talk.wait(14.9)
+    assert reply.status == 0
+    talk.wait(0.1)
+    assert (reply.is_stream, reply.body) == (True, b":\n\n")
+    talk.wait(15)
+    assert reply.body == b":\n\n" * 2
+    talk.step(3)
+    assert reply.message["id"] == 1
+    assert reply.ended
+    assert talk.site.next_deadline() is None
+
+
+def test_json_only_never_streams() -> None:
+    talk = Talk(reply="json")
+    params = {"name": "count", "arguments": {"to": 3}, "_meta": meta(progressToken="p")}
+    reply = talk.modern(request(1, "tools/call", params), "count")
+    talk.wait(40)
+    talk.step(5)
+    assert reply.headers[b"content-type"] == b"application/json"
+    assert reply.message["result"]["content"][0]["text"] == "counted"
+    listening = talk.modern(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+    assert listening.is_stream  # there is no other way to listen
+
+
+def test_streams_only_always_streams_but_for_statuses() -> None:
+    talk = Talk(reply="sse")
+    assert talk.call(1).is_stream
+    assert talk.modern(modern("nope")).status == 404
+
+
+STATUSES = [
+    # what is wrong, message, headers beside the version, status, code
+    ("unknown method", modern("nope"), [(b"mcp-method", b"nope")], 404, -32601),
+    ("a method of others", modern("initialize"), [(b"mcp-method", b"initialize")], 404, -32601),
+    ("a method of others", modern("ping"), [(b"mcp-method", b"ping")], 404, -32601),
+    ("params", modern("tools/call", {"name": 5}), [(b"mcp-method", b"tools/call")], 400, -32602),
+    ("no _meta", request(1, "tools/list", {}), [(b"mcp-method", b"tools/list")], 400, -32602),
+    ("no method header", modern("tools/list"), [], 400, -32020),
+    ("other method", modern("tools/list"), [(b"mcp-method", b"tools/call")], 400, -32020),
+    ("other case", modern("tools/list"), [(b"mcp-method", b"Tools/List")], 400, -32020),
+    (
+        "doubled",
+        modern("tools/list"),
+        [(b"mcp-method", b"tools/list"), (b"mcp-method", b"tools/list")],
+        400,
+        -32020,
+    ),
+    (
+        "no name header",
+        modern("tools/call", {"name": "echo"}),
+        [(b"mcp-method", b"tools/call")],
+        400,
+        -32020,
+    ),
+    (
+        "unknown resource",
+        modern("resources/read", {"uri": "memo://b"}),
+        [(b"mcp-method", b"resources/read"), (b"mcp-name", b"memo://b")],
+        400,
+        -32602,
+    ),
+    ("not JSON", b"{", [], 400, -32700),
+    ("not an object", b"[]", [], 400, -32600),
+    ("no method", b'{"jsonrpc":"2.0","id":1}', [], 400, -32600),
+]
+
+
+@pytest.mark.parametrize(("what", "message", "headers", "status", "code"), STATUSES)
+@pytest.mark.requirement("SHM-3", "SHM-5", "SHM-6", "SHM-7", "HDR-3", "HDR-4", "HDR-17")
+def test_the_status_of_an_error(
+    what: str, message: Any, headers: list[tuple[bytes, bytes]], status: int, code: int
+) -> None:
+    reply = Talk().post(message, VERSION, *headers)
+    assert (reply.status, reply.message["error"]["code"]) == (status, code)
+    # A bad body has no id in it that could be repeated, and this revision does not say null then.
+    assert reply.message.get("id") == (1 if isinstance(message, dict) or b'"id"' in message else None)
+
+
+@pytest.mark.requirement("SHM-3", "SHM-4", "ERR-6")
+def test_headers_are_judged_before_the_revision_and_that_before_the_method() -> None:
+    talk = Talk()
+    other = {**meta(), "io.modelcontextprotocol/protocolVersion": "v999.0.0"}
+    message = request(1, "nope", {"_meta": other})
+    method = (b"mcp-method", b"nope")
+    assert talk.post(message, VERSION, method).message["error"]["code"] == -32020
+    reply = talk.post(message, (b"mcp-protocol-version", b"v999.0.0"), method)
+    assert (reply.status, reply.message["error"]["code"]) == (400, -32022)
+    assert reply.message["error"]["data"]["requested"] == "v999.0.0"
+    assert E in reply.message["error"]["data"]["supported"]
+    assert talk.post(message, method).message["error"]["code"] == -32020
+
+
+@pytest.mark.requirement("PROBE-11", "SHM-17", "HTTP-4")
+def test_the_era_is_in_the_header_or_else_in_the_body() -> None:
+    talk = Talk()
+    assert talk.post(LIST, (b"mcp-method", b"tools/list")).message["error"]["code"] == -32020
+    assert talk.post(initialize()).headers[b"mcp-session-id"]
+    nowhere = talk.post(request(1, "tools/list"))
+    assert (nowhere.status, "begun with initialize" in nowhere.message["error"]["message"]) == (400, True)
+    assert nowhere.message["id"] is None
+
+
+def test_a_revision_of_the_other_era_is_refused_by_who_has_only_one() -> None:
+    old = Server("old", versions=[D])
+    reply = Talk(old).modern(LIST)
+    assert (reply.status, "served are 2025-11-25" in reply.message["error"]["message"]) == (400, True)
+    new = Server("new", versions=[E])
+    assert Talk(new).post(initialize()).message["error"]["code"] == -32602
+    assert Talk(new).post(initialize(), (b"mcp-protocol-version", D.encode())).status == 400
+
+
+@pytest.mark.requirement("HTTP-9", "SHM-18")
+def test_what_is_no_request_is_accepted_without_a_word() -> None:
+    talk = Talk()
+    note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    for headers in ([VERSION], [VERSION, (b"mcp-method", b"notifications/cancelled")]):
+        reply = talk.post(note, *headers)
+        assert (reply.status, reply.body, reply.ended) == (202, b"", True)
+    bad = talk.post({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}, VERSION)
+    assert bad.status == 400
+
+
+def test_a_body_that_is_too_long_is_refused_when_that_is_seen() -> None:
+    talk = Talk()
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
+    exchange.receive_data(b" " * 100_000, 0.0)
+    assert exchange.reading
+    reply = talk.replies[exchange] = Reply(exchange)
+    exchange.receive_data(b" ", 0.0)
+    exchange.receive_data(b"ignored", 0.0)
+    talk.pump()
+    assert (reply.status, exchange.reading, exchange.hang_up, exchange.over) == (413, False, True, True)
+
+
+@pytest.mark.parametrize("size", [99_999, 100_000])
+def test_a_body_up_to_the_limit_is_read(size: int) -> None:
+    talk = Talk()
+    empty = len(
+        json.encode(request(1, "tools/call", {"name": "echo", "arguments": {"text": ""}, "_meta": meta()}))
+    )
+    reply = talk.call(1, text="x" * (size - empty))
+    assert reply.status == 200
+
+
+def test_a_body_in_pieces_is_one_body() -> None:
+    talk = Talk()
+    body = json.encode(LIST)
+    headers = [*POST, VERSION, (b"mcp-method", b"tools/list")]
+    whole = talk.modern(LIST).body
+    for size in (1, 7, len(body)):
+        exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0.0)
+        reply = talk.replies[exchange] = Reply(exchange)
+        for start in range(0, len(body), size):
+            exchange.receive_data(body[start : start + size], 0.0)
+        exchange.receive_data(b"", 0.0)
+        talk.pump()
+        assert reply.body == whole
+
+
+@pytest.mark.requirement("SHM-11", "CXL-14")
+def test_who_hangs_up_has_cancelled() -> None:
+    talk = Talk()
+    reply = talk.call(1, "slow", steps=100)
+    talk.step()
+    talk.hang_up(reply)
+    talk.step(2)
+    assert not talk.jobs
+    assert talk.endpoint.idle
+    assert not talk.site.ready()
+    assert type(talk.seen[-1][1]).__name__ == "ConnectionClosed"
+
+
+def test_who_hangs_up_in_the_middle_of_a_body_has_asked_nothing() -> None:
+    talk = Talk()
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
+    exchange.receive_data(b'{"jsonrpc"', 0.0)
+    exchange.disconnected(0.0)
+    exchange.disconnected(0.0)
+    exchange.receive_data(b"", 0.0)
+    talk.pump()
+    assert (talk.seen, exchange.actions_to_send()) == ([], [])
+
+
+def test_who_hangs_up_when_all_was_said_does_no_harm() -> None:
+    talk = Talk()
+    reply = talk.call(1)
+    talk.hang_up(reply)
+    assert [type(event).__name__ for _, event in talk.seen] == ["RequestReceived", "ConnectionClosed"]
+
+
+def test_many_at_once_with_the_same_id() -> None:
+    talk = Talk()
+    replies = [talk.call(1, "slow", text=str(number)) for number in range(20)]
+    talk.step(3)
+    assert [reply.message["result"]["content"][0]["text"] for reply in replies] == [str(n) for n in range(20)]
+
+
+@pytest.mark.requirement("SHM-9")
+def test_a_question_is_no_request() -> None:
+    talk = Talk()
+    able = {**meta(), "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    params = {"name": "ask", "arguments": {}, "_meta": able}
+    reply = talk.modern(request(1, "tools/call", params), "ask")
+    talk.step(3)
+    assert reply.headers[b"content-type"] == b"application/json"
+    assert reply.message["result"]["resultType"] == "input_required"
+
+
+def test_a_slow_reader_makes_the_handler_wait_and_a_deaf_one_loses_the_stream() -> None:
+    talk = Talk(limits=HttpLimits(queued=1000))
+    params = {"name": "count", "arguments": {"to": 100}, "_meta": meta(progressToken="p")}
+    reply = talk.modern(request(1, "tools/call", params), "count")
+    exchange = reply.exchange
+    talk.deaf = True
+    talk.step(60)
+    assert exchange.queued <= 1200
+    talk.deaf = False
+    talk.site.endpoints[0].ready[exchange] = None
+    talk.pump()
+    assert reply.ended
+    assert all("result" not in message for message in reply.messages)
+    talk.step(3)
+    assert not talk.jobs  # nobody is there to hear it
+
+
+def test_listening_until_the_end() -> None:
+    talk = Talk()
+    asked = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    reply = talk.modern(asked)
+    talk.server.changed(tools=True)
+    talk.pump()
+    methods = [message["method"] for message in reply.messages]
+    assert methods == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"]
+    assert all(m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1 for m in reply.messages)
+    talk.site.wind_down()
+    talk.pump()
+    assert reply.messages[-1]["result"]["resultType"] == "complete"
+    assert reply.ended
+
+
+def test_changes_that_nobody_reads_are_told_once() -> None:
+    talk = Talk()
+    asked = modern("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}})
+    reply = talk.modern(asked)
+    talk.deaf = True
+    for _ in range(1000):
+        talk.server.changed(resource="memo://a")
+        talk.pump()
+    assert reply.exchange.queued < 32_000
+    talk.deaf = False
+    talk.read(reply.exchange)
+    talk.pump()
+    before = len(reply.messages)
+    talk.server.changed(resource="memo://a")
+    talk.pump()
+    assert before < 150
+    assert len(reply.messages) > before - 1
+
+
+@pytest.mark.requirement("SUB-15")
+def test_a_listening_stream_lives() -> None:
+    talk = Talk()
+    reply = talk.modern(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+    assert reply.headers[b"x-accel-buffering"] == b"no"
+    before = reply.body
+    talk.wait(46)
+    assert reply.body == before + b":\n\n" * 3
+
+
+# What is wrong with a request, the first thing first: mended one after the other, the next one is the answer.
+FAULTS = [
+    ("origin", 403, None),
+    ("verb", 405, None),
+    ("accept", 406, None),
+    ("json", 400, -32700),
+    ("shape", 400, -32600),
+    ("meta", 400, -32602),
+    ("mirror", 400, -32020),
+    ("version", 400, -32022),
+    ("method", 404, -32601),
+    ("param header", 400, -32020),
+    ("params", 400, -32602),
+    ("capability", 400, -32021),
+    ("", 200, None),
+]
+
+
+@pytest.mark.parametrize(("mended", "status", "code"), [(n, *rest) for n, (_, *rest) in enumerate(FAULTS)])
+@pytest.mark.requirement("SHM-19", "HDR-11")
+def test_the_order_in_which_things_are_found_wrong(mended: int, status: int, code: int | None) -> None:
+    server = Server("s")
+
+    @server.tool
+    async def where(
+        region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})], context: Context
+    ) -> str:
+        """Asks, if it can."""
+        raise ToolError(region) if "capability" not in wrong else McpError(-32021, "no sampling")
+
+    wrong = {fault for fault, *_ in FAULTS[mended:]}
+    version = "v999" if "version" in wrong else E
+    params: dict[str, Any] = {
+        "name": "where",
+        "arguments": {"region": "north"},
+        "_meta": {**meta(), "io.modelcontextprotocol/protocolVersion": version},
+    }
+    if "params" in wrong and "param header" not in wrong:  # what cannot be read cannot be compared
+        params["inputResponses"] = 5
+    if "meta" in wrong:
+        del params["_meta"]
+    method = "nope" if "method" in wrong else "tools/call"
+    body = json.encode(request(1, method, params))
+    if "shape" in wrong:
+        body = b"[]"
+    if "json" in wrong:
+        body = b"{"
+    headers = [HOST, JSON, (b"mcp-protocol-version", version.encode()), (b"mcp-name", b"where")]
+    headers.append((b"accept", b"text/html" if "accept" in wrong else b"*/*"))
+    headers.append((b"mcp-method", b"tools/list" if "mirror" in wrong else method.encode()))
+    headers.append((b"mcp-param-region", b"south" if "param header" in wrong else b"north"))
+    if "origin" in wrong:
+        headers.append((b"origin", b"http://evil.example"))
+    talk = Talk(server)
+    reply = talk.send(b"PUT" if "verb" in wrong else b"POST", headers, body)
+    talk.step(2)
+    assert reply.status == status, reply
+    if code is not None:
+        assert reply.message["error"]["code"] == code
+
+
+# -- The whole ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_shut_down() -> None:
+    talk = Talk()
+    visit = talk.session()
+    running = talk.call(1, "slow", steps=2)
+    talk.site.wind_down()
+    talk.pump()
+    for refused in (talk.call(2), talk.post(initialize()), talk.get()):
+        assert refused.status == 503
+        assert b"retry-after" in refused.headers
+    busy = visit.call(3)
+    assert (busy.status, busy.message["error"]["code"]) == (503, -32000)
+    assert visit.post(request(4, "ping")).message["result"] == {}
+    talk.step(4)
+    assert running.message["result"]
+    talk.site.close()
+    talk.pump()
+    assert talk.site.idle
+    assert not talk.endpoint.sessions
+    assert all(not service.server._services for service in talk.services)
+
+
+def test_plain_routes_and_no_route() -> None:
+    def failing(head: RequestHead) -> PlainAnswer:
+        raise RuntimeError("broken")
+
+    routes: dict[str, Callable[[RequestHead], PlainAnswer]] = {
+        "/healthz": lambda head: PlainAnswer(200, b"ok", headers=[(b"cache-control", b"no-store")]),
+        "/empty": lambda head: PlainAnswer(204),
+        "/broken": failing,
+    }
+    talk = Talk(routes=routes)
+    reply = talk.send(b"GET", [], target=b"/healthz?deep=1")
+    assert (reply.status, reply.body, reply.headers[b"cache-control"]) == (200, b"ok", b"no-store")
+    assert talk.send(b"HEAD", [], target=b"/healthz").body == b""
+    assert talk.send(b"GET", [], target=b"/empty").headers == {}
+    missing = talk.send(b"POST", POST, b"{}", target=b"/other")
+    assert (missing.status, missing.body) == (404, b"There is nothing at this path.\n")
+    assert talk.send(b"OPTIONS", [HOST], target=b"/mcp/").status == 204
+    with pytest.raises(RuntimeError, match="broken"):
+        talk.send(b"GET", [], target=b"/broken")
+    assert repr(talk.site) == "<Site of 1 endpoints and 3 plain routes>"
+
+
+@pytest.mark.requirement("DEC-2")
+def test_what_a_handler_says_has_the_status_of_its_code() -> None:
+    server = Server("s")
+
+    @server.resource("memo://{name}")
+    def memo(name: str) -> str:
+        """A memo."""
+        raise McpError({"a": -32602, "b": -32603, "c": 7}[name], "no")
+
+    talk = Talk(server)
+    statuses = []
+    for name in "abc":
+        headers = [VERSION, (b"mcp-method", b"resources/read"), (b"mcp-name", b"memo://" + name.encode())]
+        statuses.append(talk.post(modern("resources/read", {"uri": f"memo://{name}"}), *headers).status)
+    assert statuses == [400, 200, 200]
+
+
+def test_calls_of_one_who_has_a_name_are_counted_together() -> None:
+    from mcp_core import Rate
+
+    server = Server("s", limits=Limits(tool_calls=Rate(per_second=1, burst=2)))
+
+    @server.tool
+    def echo(text: str = "") -> str:
+        """At once."""
+        return text
+
+    talk = Talk(server)
+    body = request(1, "tools/call", {"name": "echo", "_meta": meta()})
+    headers = [VERSION, (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
+    assert [talk.post(body, *headers, principal="a").status for _ in range(3)] == [200, 200, 429]
+    assert talk.post(body, *headers, principal="b").status == 200
+    assert [talk.post(body, *headers).status for _ in range(4)] == [200] * 4
+
+
+def test_reprs() -> None:
+    talk = Talk()
+    reply = talk.call(1, "slow")
+    assert repr(talk.endpoint) == "<Endpoint with 0 sessions, 1 exchanges under way>"
+    assert repr(reply.exchange) == "<Exchange UNDECIDED of <Stream , 0 messages, 1 pending> at 0>"
+    assert repr(talk.seen[0][0]).startswith("<Conversation over <Connection server")
+    assert repr(talk.endpoint.log) == "<EventLog of 0 streams, 0 bytes>"
+
+
+# -- Between a head and its body ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SHL-24")
+@pytest.mark.parametrize(
+    "what", ["deleted", "idle", "closed", "wound down, in a session", "wound down", "closed, alone"]
+)
+def test_what_happens_between_a_head_and_its_body(what: str) -> None:
+    talk = Talk(limits=HttpLimits(idle=60))
+    visit = talk.session()
+    in_session = not (what == "wound down" or what.endswith("alone"))
+    headers = visit.headers if in_session else [VERSION, (b"mcp-method", b"tools/list")]
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, *headers]), 0.0)
+    reply = talk.replies[exchange] = Reply(exchange)
+    assert exchange.reading
+    if what == "deleted":
+        assert visit.delete().status == 204
+    elif what == "idle":
+        talk.wait(61)
+    elif what.startswith("closed"):
+        talk.site.close()
+    else:
+        talk.site.wind_down()
+    exchange.receive_data(json.encode(request(1, "ping") if in_session else LIST), talk.now)
+    exchange.receive_data(b"", talk.now)
+    talk.pump()
+    if what == "wound down, in a session":
+        assert (reply.status, reply.message["result"]) == (200, {})
+    else:
+        assert reply.status == (404 if in_session else 503)
+    assert reply.ended
+    assert not talk.jobs
+
+
+def test_who_is_let_go_has_to_be_on_a_stream() -> None:
+    talk = Talk(reply="json")
+    visit = talk.session()
+    visit.call(1, "slow", steps=2)
+    (session,) = talk.endpoint.sessions.values()
+    assert not talk.endpoint.release(session, 1)
+    talk.step(3)
+
+
+def test_of_many_principals_those_who_asked_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp_core import Rate
+    from mcp_core.http import _endpoint
+
+    monkeypatch.setattr(_endpoint, "_MOST_BUCKETS", 2)
+    server = Server("s", limits=Limits(tool_calls=Rate(per_second=0.001, burst=1)))
+
+    @server.tool
+    def echo() -> str:
+        """At once."""
+        return "x"
+
+    talk = Talk(server)
+    body = request(1, "tools/call", {"name": "echo", "_meta": meta()})
+    headers = [VERSION, (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
+    statuses = [talk.post(body, *headers, principal=who).status for who in ("a", "b", "a", "c", "a", "b")]
+    assert statuses == [200, 200, 429, 200, 429, 200]
+
+
+def test_a_cancellation_of_what_cannot_be_cancelled_cancels_nothing() -> None:
+    talk = Talk()
+    visit = talk.session("2025-03-26")
+    call = request(1, "tools/call", {"name": "slow", "arguments": {"text": "x"}})
+    note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    first = visit.post(call)
+    refused = visit.post([call, note])  # the id is in use, so nothing of it counts
+    assert refused.status == 400
+    talk.step(3)
+    assert first.message["result"]["content"][0]["text"] == "x"
+
+
+def test_requests_by_themselves_have_a_limit_and_an_end() -> None:
+    talk = Talk(limits=HttpLimits(sessions=1))
+    running = talk.call(1, "slow", steps=9)
+    refused = talk.call(2)
+    assert (refused.status, refused.headers[b"retry-after"]) == (503, b"5")
+    talk.site.close()
+    talk.pump()
+    assert (running.status, running.ended) == (503, True)
+    talk.step()
+    assert not talk.jobs
+
+
+@pytest.mark.requirement("SHL-29")
+@pytest.mark.parametrize("verb", [b"GET", b"POST", b"DELETE"])
+@pytest.mark.parametrize("versions", [(D,), (D, E)])
+def test_a_version_that_nobody_knows_is_a_bad_request_by_every_verb(
+    verb: bytes, versions: tuple[str, ...]
+) -> None:
+    talk = Talk(Server("s", versions=versions))
+    visit = talk.session()
+    for headers in ([visit.headers[0]], []):
+        for version in (b"1999-01-01", b"", b"x" * 1000, b"2025-11-25 "):
+            more = [*GET, *headers] if verb == b"GET" else [*POST, *headers]
+            reply = talk.send(
+                verb, [*more, (b"mcp-protocol-version", version)], json.encode(request(1, "ping"))
+            )
+            assert reply.status == 400
+    assert visit.post(request(1, "ping")).status == 200
+
+
+@pytest.mark.parametrize("reply", ["auto", "json"])
+def test_an_event_that_was_never_told_cannot_be_the_last_one(reply: str) -> None:
+    talk = Talk(reply=reply)
+    visit = talk.session()
+    running = visit.call(1, "slow", steps=2)
+    refused, unknown = visit.get(b"2-0"), visit.get(b"77-0")
+    assert (refused.status, refused.body) == (400, unknown.body)
+    talk.step(4)
+    assert (running.headers[b"content-type"], running.message["id"]) == (b"application/json", 1)

@@ -1,0 +1,305 @@
+"""One request and its response: the body as it comes, how the answer is told, and what becomes of it when somebody goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from mcp_core.http import Body, End, Exchange, Head, RequestHead
+from tests.core.http.site import POST, D, Reply, Talk, Visit, initialize, meta, request
+from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
+
+MODERN = [
+    *POST,
+    (b"mcp-protocol-version", b"2026-07-28"),
+    (b"mcp-method", b"tools/call"),
+    (b"mcp-name", b"echo"),
+]
+CALL = json.encode(request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()}))
+
+
+def begin(talk: Talk, headers: Any = MODERN) -> Reply:
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), talk.now)
+    reply = talk.replies[exchange] = Reply(exchange)
+    return reply
+
+
+# -- The body ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 50, 1000])
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_however_a_body_comes_it_is_the_same(size: int, kind: Any) -> None:
+    talk = Talk()
+    reply = begin(talk)
+    for start in range(0, len(CALL), size):
+        assert reply.exchange.reading
+        reply.exchange.receive_data(kind(CALL[start : start + size]), 0)
+    reply.exchange.receive_data(b"", 0)
+    assert not reply.exchange.reading
+    talk.pump()
+    assert reply.message_text == "x"
+
+
+@pytest.mark.parametrize("pieces", [[100_000], [50_000, 50_000], [99_999, 1], [1] * 10])
+def test_a_body_may_be_as_long_as_the_limit(pieces: list[int]) -> None:
+    talk = Talk()
+    reply = begin(talk)
+    for size in pieces:
+        reply.exchange.receive_data(b" " * size, 0)
+    assert reply.exchange.reading
+    talk.pump()
+    assert reply.status == 0
+
+
+@pytest.mark.parametrize("pieces", [[100_001], [100_000, 1], [1, 100_000]])
+@pytest.mark.requirement("HTTP-7")
+def test_a_body_over_the_limit_is_refused_when_that_is_seen(pieces: list[int]) -> None:
+    talk = Talk()
+    reply = begin(talk)
+    for size in pieces:
+        reply.exchange.receive_data(b" " * size, 0)
+    assert not reply.exchange.reading
+    reply.exchange.receive_data(b"more", 0)
+    reply.exchange.receive_data(b"", 0)
+    talk.pump()
+    assert (reply.status, reply.exchange.hang_up, reply.ended) == (413, True, True)
+    assert reply.exchange._body == b""
+    assert left_over(talk) == {}
+
+
+# -- The response --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_response() -> None:
+    exchange = Exchange(None, "token")
+    assert repr(exchange) == "<Exchange NONE>"
+    assert (exchange.token, exchange.queued, exchange.actions_to_send()) == ("token", 0, [])
+    exchange.extra = [(b"vary", b"origin")]
+    exchange.respond(200, b"{}")
+    assert not exchange.over
+    head, body, end = exchange.actions_to_send()
+    assert head == Head(
+        200, [(b"content-type", b"application/json"), (b"content-length", b"2"), (b"vary", b"origin")]
+    )
+    assert (body, end, exchange.over) == (Body(b"{}"), End(), True)
+    exchange.disconnected(0)
+    assert (exchange.actions_to_send(), repr(exchange)) == ([], "<Exchange DONE>")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "wanted"),
+    [
+        (204, b"", None, []),
+        (202, b"", None, [(b"content-length", b"0")]),
+        (
+            200,
+            b"a",
+            [(b"content-type", b"text/plain")],
+            [(b"content-type", b"text/plain"), (b"content-length", b"1")],
+        ),
+    ],
+)
+def test_what_a_head_says(status: int, body: bytes, headers: Any, wanted: Any) -> None:
+    exchange = Exchange(None, None)
+    exchange.respond(status, body, headers)
+    assert exchange.actions_to_send()[0] == Head(status, wanted)
+
+
+def test_a_head_is_answered_without_a_body_and_with_its_length() -> None:
+    exchange = Exchange(None, None)
+    exchange.is_head = True
+    exchange.respond(200, b"abc", [])
+    assert exchange.actions_to_send() == [Head(200, [(b"content-length", b"3")]), End()]
+
+
+def test_who_is_gone_gets_nothing() -> None:
+    exchange = Exchange(None, None)
+    exchange.respond(200, b"abc")
+    exchange.disconnected(0)
+    exchange.disconnected(0)
+    assert (exchange.actions_to_send(), exchange.over, repr(exchange)) == ([], False, "<Exchange GONE>")
+
+
+@pytest.mark.parametrize("reply", ["auto", "sse", "json"])
+@pytest.mark.requirement("HTTP-8", "SHL-9")
+def test_how_a_request_is_answered_that_was_cancelled(reply: str) -> None:
+    """There is nothing to say, in the way in which things are said here."""
+    talk = Talk(reply=reply)
+    visit = talk.session()
+    silent = visit.call(1, "slow", steps=100)
+    visit.post(cancelled(1))
+    assert silent.ended
+    if reply == "json":
+        assert (silent.status, silent.body) == (202, b"")
+    else:
+        assert (silent.status, silent.is_stream, silent.messages) == (200, True, [])
+
+
+@pytest.mark.parametrize("reply", ["auto", "sse"])
+@pytest.mark.requirement("SHL-20")
+def test_a_session_is_named_in_the_head_that_it_begins_with(reply: str) -> None:
+    talk = Talk(reply=reply)
+    begun = talk.post(initialize())
+    assert begun.is_stream is (reply == "sse")
+    assert begun.headers[b"mcp-session-id"] in talk.endpoint.sessions
+    assert begun.message["result"]["protocolVersion"] == D
+
+
+@pytest.mark.parametrize(
+    ("count", "code", "reply", "status", "stream"),
+    [
+        (1, 0, "auto", 200, False),
+        (1, -32600, "auto", 400, False),
+        (1, -32600, "sse", 400, False),  # a status is told while it can be
+        (1, -32602, "auto", 200, False),
+        (1, 0, "sse", 200, True),
+        (2, -32600, "auto", 200, False),  # of several there is no one status
+    ],
+)
+def test_what_comes_of_answers_that_come_alone(
+    count: int, code: int, reply: str, status: int, stream: bool
+) -> None:
+    run = Fifty(B, reply=reply)
+    body = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(2, 2 + count)]
+    if code == -32602:
+        body = [{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": []}]
+    elif code:
+        body = [{"jsonrpc": "1.0", "id": n, "method": "ping"} for n in range(2, 2 + count)]
+    got = run.visit.post(body if count > 1 else body[0])
+    assert (got.status, got.is_stream, got.ended) == (status, stream, True)
+    assert [each.get("error", {}).get("code", 0) for each in got.messages] == [code] * count
+
+
+@pytest.mark.requirement("SHM-13", "SSE-4")
+def test_events_have_ids_only_where_that_means_something() -> None:
+    talk = Talk()
+    params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken=1)}
+    modern = talk.modern(request(1, "tools/call", params), "count")
+    old = talk.get()
+    talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target=old.events[0][1])
+    talk.step(3)
+    assert [id for _, _, id, _ in (*modern.events, *old.events)] == [""] * 5
+    assert b"event: message\n" in old.body
+    assert b"event:" not in modern.body
+    for reply in (modern, old):
+        stream = reply.exchange.stream
+        assert stream is not None
+        assert not stream.log  # nobody will ask for it again
+
+
+def test_signs_of_life_do_not_pile_up_for_who_does_not_take_them() -> None:
+    talk = Talk()
+    reply = talk.call(1, "slow", steps=100)
+    read = talk.read
+    talk.read = lambda exchange: None  # type: ignore[method-assign]
+    talk.wait(1000)
+    talk.read = read  # type: ignore[method-assign]
+    talk.read(reply.exchange)
+    assert reply.body == b":\n\n"
+    talk.wait(15)
+    assert reply.body == b":\n\n" * 2
+
+
+def test_no_sign_of_life_behind_the_end() -> None:
+    talk = Talk()
+    reply = talk.call(1)
+    reply.exchange.comment()
+    assert reply.exchange.actions_to_send() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "when", "resumable"),
+    [
+        (D, "undecided", False),
+        (D, "streaming", True),
+        (B, "undecided", False),
+        (B, "streaming", True),
+        (B, "silent", False),  # its stream has begun, with nothing in it that it could name
+        (D, "silent", True),
+    ],
+)
+def test_who_can_come_back(version: str, when: str, resumable: bool) -> None:
+    run = Fifty(version)
+    if when == "streaming":
+        run.emit(1)
+    elif when == "silent":
+        run.talk.wait(15)
+    assert run.reply.exchange.may_be_resumed is resumable
+    run.talk.hang_up(run.reply)
+    assert (len(run.visit.talk.endpoint.sessions[run.visit.id].streams) == 2) is resumable
+
+
+@pytest.mark.requirement("SHL-7")
+def test_a_client_is_let_go_with_all_that_was_said() -> None:
+    run = Fifty()
+    exchange = run.reply.exchange
+    for retry, line in ((0.25, b"retry: 250\n\n"), (None, b"")):
+        assert run.conversation.conn.send_progress(run.id, run.told + 1)
+        run.told += 1
+        assert run.talk.endpoint.release(run.conversation, run.id, retry=retry)
+        assert not run.talk.endpoint.release(
+            run.conversation, run.id, retry=retry
+        )  # nobody is there any more
+        run.talk.pump()
+        reply = run.talk.replies[exchange]
+        assert reply.ended
+        assert reply.messages[-1]["params"]["progress"] == run.told
+        assert reply.body.endswith(b"}\n\n" + line)
+        exchange = run.resume(reply.last_id).exchange
+    run.finish()
+    assert run.talk.replies[exchange].message_text == "done"
+    assert left_over(run.talk) == {}
+
+
+def test_who_is_let_go_before_anything_was_said_knows_how_to_come_back() -> None:
+    run = Fifty()
+    assert run.conversation.release(run.id, None)
+    run.talk.pump()
+    assert run.reply.body == b"id: 2-0\nretry: 1000\ndata: \n\n"
+    again = run.resume(b"2-0")
+    run.finish()
+    assert again.message_text == "done"
+
+
+def test_a_chatterer_who_is_not_read_is_broken_off_and_then_not_let_go() -> None:
+    from mcp_core.http import HttpLimits
+
+    run = Fifty(limits=HttpLimits(queued=100))
+    for number in range(1, 10):
+        run.conversation.conn.send_progress(run.id, number)
+    assert not run.talk.endpoint.release(run.conversation, run.id, retry=1)
+    run.talk.pump()
+    assert run.reply.ended
+    assert b"retry: 1000\n" in run.reply.body  # of the event that begins it, and no other
+    again = run.resume(run.reply.last_id)
+    assert [each["params"]["progress"] for each in again.messages] == list(range(1, 10))
+    assert left_over(run.talk) != {"jobs": 1}
+
+
+def test_the_stream_of_another_response_does_not_wait_for_this_one() -> None:
+    run = Fifty()
+    run.emit(1)
+    again = run.resume(run.reply.last_id)
+    run.talk.read = lambda exchange: None  # type: ignore[method-assign]
+    run.emit(1)
+    assert run.reply.exchange.queued == 0
+    assert again.exchange.queued > 0
+    assert repr(again.exchange) == "<Exchange STREAM of <Stream 2, 2 messages, 1 pending> at 1>"
+
+
+def test_a_batch_that_was_begun_as_a_stream_goes_on_as_one() -> None:
+    talk = Talk()
+    visit: Visit = talk.session(B)
+    slow = request(2, "tools/call", {"name": "slow", "arguments": {"steps": 2}})
+    reply = visit.post([request(1, "ping"), slow])
+    talk.wait(15)
+    assert [message["id"] for message in reply.messages] == [1]
+    talk.hang_up(reply)
+    talk.step(3)
+    again = visit.get(reply.last_id)
+    assert [message["id"] for message in again.messages] == [2]
+    assert again.ended
+    assert left_over(talk) == {}

@@ -1,0 +1,621 @@
+"""Who gets what: nothing of one session in another, every message once and in order, and nothing left whenever somebody goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec import json
+
+from mcp_core import Limits, RequestReceived
+from mcp_core.http import Exchange, HttpLimits, RequestHead
+from mcp_core.http._conversation import Session
+from mcp_core.registry import Server
+from tests.core.http.site import HOST, POST, D, Reply, Talk, Visit, _Pause, example, initialize, request
+
+B, C = "2025-03-26", "2025-06-18"
+REPLIES = ["auto", "sse", "json"]
+# One handler at a time, so that other requests wait in the lane.
+NARROW = Limits(message=100_000, in_flight=1, waiting=2)
+
+
+def cancelled(id: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+
+
+def answer(id: Any, action: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": {"action": action}}
+
+
+def left_over(talk: Talk) -> dict[str, Any]:
+    """All that could be left behind in the end, without what is empty."""
+    talk.site.close()
+    talk.pump()
+    for reply in list(talk.replies.values()):
+        talk.hang_up(reply)
+    talk.stopped.update(talk.jobs)
+    talk.step(2)
+    endpoint = talk.endpoint
+    held = {
+        "sessions": endpoint.sessions,
+        "alone": endpoint.alone,
+        "quiet": list(endpoint._quiet),
+        "beginning": list(endpoint._beginning),
+        "idle": list(endpoint._idle),
+        "events": endpoint.events,
+        "dirty": endpoint.dirty,
+        "ready": endpoint.ready,
+        "shelves": endpoint.log._shelves,
+        "streams": list(endpoint.log._streams),
+        "bytes": endpoint.log.bytes,
+        "deadline": talk.site.next_deadline(),
+        "services": list(talk.server._services),
+        "jobs": talk.jobs,
+    }
+    return {name: what for name, what in held.items() if what}
+
+
+# -- Principals and handles ----------------------------------------------------------------------------------------------------
+
+
+class House(NamedTuple):
+    """Ann's session, in the midst of everything, and what a stranger may have got hold of."""
+
+    talk: Talk
+    ann: Visit
+    own: Reply  # the stream of her session
+    counting: Reply  # a call that tells of its progress
+    asking: Reply  # a call that waits for an answer of hers
+    question: Any
+    secret: str
+
+
+def house() -> House:
+    talk = Talk()
+    secret = "nonce-of-ann"
+    ann = talk.session(principal="ann", elicitation={})
+    own = ann.get()
+    assert ann.post(request("sub", "resources/subscribe", {"uri": "memo://a"})).status == 200
+    counting = ann.call("count", "count", progress=True, to=30)
+    asking = ann.call("ask", "ask")
+    waiting = ann.call("slow", "slow", steps=1000, text=secret)
+    talk.step(2)
+    assert waiting.status == 0
+    return House(talk, ann, own, counting, asking, asking.messages[-1]["id"], secret)
+
+
+def unharmed(here: House) -> None:
+    """Everything of Ann's is as it was, and goes on."""
+    talk, ann = here.talk, here.ann
+    assert [each.ended for each in (here.own, here.counting, here.asking)] == [False] * 3
+    talk.server.changed(resource="memo://a")
+    talk.pump()
+    assert here.own.messages[-1]["params"]["uri"] == "memo://a"
+    before = len(here.counting.messages)
+    talk.step()
+    assert len(here.counting.messages) == before + 1
+    assert ann.post(answer(here.question, "accept")).status == 202
+    talk.step(2)
+    assert "accept" in here.asking.message_text
+    assert ann.call(5, text="still here").message["result"]["content"][0]["text"] == "still here"
+
+
+Act = Callable[[Visit, House], Reply]
+# What a stranger does with a handle of Ann's; first by her session, then in one of his own.
+HANDLES: dict[str, tuple[Act, Act]] = {
+    "session, POST": (lambda v, h: v.call(1), lambda v, h: v.call(1)),
+    "session, GET": (lambda v, h: v.get(), lambda v, h: v.get()),
+    "session, DELETE": (lambda v, h: v.delete(), lambda v, h: v.delete()),
+    "event of a call": (
+        lambda v, h: v.get(h.counting.last_id),
+        lambda v, h: v.get(b"12345-0"),
+    ),
+    "event of the session": (
+        lambda v, h: v.get(h.own.last_id),
+        lambda v, h: v.get(b"54321-7"),
+    ),
+    "running request": (
+        lambda v, h: v.post(cancelled("count")),
+        lambda v, h: v.post(cancelled("never")),
+    ),
+    "asking request": (lambda v, h: v.post(cancelled("ask")), lambda v, h: v.post(cancelled("never"))),
+    "question": (
+        lambda v, h: v.post(answer(h.question, "decline")),
+        lambda v, h: v.post(answer(4711, "decline")),
+    ),
+    "question, refused": (
+        lambda v, h: v.post({"jsonrpc": "2.0", "id": h.question, "error": {"code": 1, "message": "no"}}),
+        lambda v, h: v.post({"jsonrpc": "2.0", "id": 4711, "error": {"code": 1, "message": "no"}}),
+    ),
+    "subscription": (
+        lambda v, h: v.post(request(9, "resources/unsubscribe", {"uri": "memo://a"})),
+        lambda v, h: v.post(request(9, "resources/unsubscribe", {"uri": "memo://never"})),
+    ),
+    "progress of a question": (
+        lambda v, h: v.post(
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/progress",
+                "params": {"progressToken": h.question, "progress": 1},
+            }
+        ),
+        lambda v, h: v.post(
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/progress",
+                "params": {"progressToken": 4711, "progress": 1},
+            }
+        ),
+    ),
+}
+
+
+def said(reply: Reply) -> tuple[Any, ...]:
+    return reply.status, reply.headers, reply.body, reply.ended
+
+
+@pytest.mark.parametrize("stranger", ["bob", "", "ANN", "ann "])
+@pytest.mark.parametrize("what", HANDLES)
+@pytest.mark.requirement("SHL-24", "SHL-27", "SHL-33")
+def test_a_handle_of_somebody_elses_session_is_like_one_of_nobodys(what: str, stranger: str) -> None:
+    here = house()
+    known, unknown = HANDLES[what]
+    # By the id of her session, and by one that nobody has.
+    theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
+    nobodys = unknown(Visit(here.talk, b"f" * 32, D, stranger), here)
+    assert said(theirs) == said(nobodys)
+    assert theirs.status == 404
+    assert here.secret.encode() not in theirs.body
+    unharmed(here)
+
+
+@pytest.mark.parametrize("stranger", ["ann", "bob", ""])
+@pytest.mark.parametrize("what", [each for each in HANDLES if not each.startswith("session")])
+@pytest.mark.requirement("SHL-19", "SHL-27")
+def test_a_handle_of_another_session_is_like_one_of_none(what: str, stranger: str) -> None:
+    here = house()
+    known, unknown = HANDLES[what]
+    one, other = (here.talk.session(principal=stranger, elicitation={}) for _ in range(2))
+    if what == "event of the session":
+        # Each session has a stream of that name: what comes is that of the one who asks.
+        reply = known(one, here)
+        assert reply.messages == []
+    else:
+        assert said(known(one, here)) == said(unknown(other, here))
+    unharmed(here)
+
+
+def test_an_id_of_a_session_is_no_key_of_another_kind() -> None:
+    here = house()
+    talk = here.talk
+    target = b"/mcp?session_id=" + here.ann.id
+    for verb, headers, body in (
+        (b"POST", POST, b"{}"),
+        (b"GET", [HOST, (b"accept", b"text/event-stream")], None),
+        (b"DELETE", [HOST], None),
+    ):
+        reply = talk.send(verb, headers, body, target=target, principal="ann")
+        assert reply.status == 404
+    unharmed(here)
+
+
+def test_a_modern_request_reaches_no_session() -> None:
+    here = house()
+    talk, ann = here.talk, here.ann
+    version = (b"mcp-protocol-version", b"2026-07-28")
+    for message in (cancelled("count"), answer(here.question, "decline")):
+        for principal in ("ann", "bob"):
+            reply = talk.post(message, version, (b"mcp-session-id", ann.id), principal=principal)
+            assert (reply.status, reply.body) == (202, b"")
+    last = talk.post(cancelled("count"), version, (b"last-event-id", here.counting.last_id))
+    assert last.status == 202
+    unharmed(here)
+
+
+# -- The same ids --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_id_in_concurrent_posts() -> None:
+    talk = Talk()
+    visits = [talk.session(version) for version in (B, C, D, D) for _ in range(5)]
+    runs = [(visit, visit.call(1, "slow", steps=3, text=f"nonce {n}")) for n, visit in enumerate(visits)]
+    again = [visit.call(1, "slow", text="never") for visit in visits]
+    alone = [talk.call(1, "slow", steps=3, text=f"alone {n}") for n in range(10)]
+    for reply in again:
+        assert (reply.status, reply.message["id"]) == (400, 1)
+    talk.step(4)
+    for n, (_, reply) in enumerate(runs):
+        assert reply.message["result"]["content"][0]["text"] == f"nonce {n}"
+    for n, reply in enumerate(alone):
+        assert reply.message["result"]["content"][0]["text"] == f"alone {n}"
+    assert left_over(talk) == {}
+
+
+@pytest.mark.parametrize("ids", [(1, "1"), ("", " "), (0, "0"), (-1, "-1")])
+def test_ids_that_only_look_alike(ids: tuple[Any, Any]) -> None:
+    talk = Talk()
+    visit = talk.session()
+    replies = [visit.call(id, "slow", steps=2, text=repr(id)) for id in ids]
+    visit.post(cancelled(ids[1]))
+    talk.step(3)
+    assert replies[0].message["result"]["content"][0]["text"] == repr(ids[0])
+    assert (replies[1].ended, replies[1].messages) == (True, [])
+
+
+@pytest.mark.parametrize("id", [True, 1.0, [1], {"id": 1}, None])
+def test_what_is_no_id_cancels_nothing(id: Any) -> None:
+    talk = Talk()
+    visit = talk.session()
+    reply = visit.call(1, "slow", steps=2, text="x")
+    visit.post(cancelled(id))
+    talk.step(3)
+    assert reply.message["result"]["content"][0]["text"] == "x"
+
+
+# -- Fifty events --------------------------------------------------------------------------------------------------------------
+
+
+class Fifty:
+    """A call whose handler is in our hands: `emit` tells its progress, `finish` answers."""
+
+    def __init__(self, version: str = D, **options: Any) -> None:
+        self.talk = Talk(stubborn(), **options)
+        self.visit = self.talk.session(version)
+        self.reply = self.visit.call(1, "stand", progress=True)
+        self.conversation, event = self.talk.seen[-1]
+        assert isinstance(event, RequestReceived)
+        self.id = event.id
+        self.told = 0
+
+    def emit(self, count: int) -> None:
+        for _ in range(count):
+            self.told += 1
+            assert self.conversation.conn.send_progress(self.id, self.told, 50)
+            self.conversation.touch()
+            self.talk.pump()
+
+    def finish(self) -> None:
+        self.talk.step(2)
+        assert not self.talk.jobs
+
+    def resume(self, last: bytes) -> Reply:
+        return self.visit.get(last)
+
+
+def stubborn() -> Server:
+    server = Server("stubborn")
+
+    @server.tool
+    async def stand() -> str:
+        """Stands still for one step."""
+        await _Pause()
+        return "done"
+
+    return server
+
+
+def boundaries(body: bytes) -> list[int]:
+    """Where the events of a stream end."""
+    return [0, *(place + 2 for place in range(len(body)) if body[place : place + 2] == b"\n\n")]
+
+
+def last_id_in(body: bytes) -> bytes:
+    """The id that a client has who read so far."""
+    whole = body[: body.rfind(b"\n\n") + 2]
+    start = whole.rfind(b"id: ")
+    return whole[start + 4 : whole.index(b"\n", start)] if start >= 0 else b""
+
+
+def progress_in(reply: Reply) -> list[Any]:
+    return [each.get("params", {}).get("progress", "answer") for each in reply.messages]
+
+
+@pytest.mark.parametrize("reply", ["auto", "sse"])
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("version", [B, C, D])
+@pytest.mark.requirement("SHL-6", "SHL-16", "SHL-17", "SHL-18", "SHL-19")
+def test_a_stream_of_fifty_that_is_cut_anywhere_goes_on_at_the_event_behind(
+    version: str, when: str, reply: str
+) -> None:
+    """The rest is the same bytes that the client would have got, behind an event that only says where it begins. In 2025-11-25 it is
+    cut at each byte, in the others at each event."""
+    run = Fifty(version, reply=reply)
+    begins = b"id: %b\nretry: 1000\ndata: \n\n" if version == D else b"%.0b"
+    run.talk.step()
+    run.emit({"before": 1, "during": 25, "after": 50}[when])
+    if when == "after":
+        run.finish()
+    body = run.reply.body
+    assert body.startswith(begins % b"2-0")
+    assert run.reply.ended is (when == "after")
+    heard_by_cut = {}
+    again = run.reply
+    cuts = range(body.index(b"\n\n") + 2, len(body) + 1) if version == D else boundaries(body)[1:]
+    for cut in cuts:
+        whole = body.rfind(b"\n\n", 0, cut) + 2
+        last = last_id_in(body[:whole])
+        again = run.resume(last)
+        assert again.body == begins % last + body[whole:]
+        assert again.ended is (when == "after")
+        heard_by_cut[whole] = last
+    assert len(heard_by_cut) == len(boundaries(body)) - 1
+    if when != "after":
+        # What comes from now on goes to the one that came last, and to no other.
+        others = [each for each in run.talk.replies.values() if each is not again]
+        before = [each.body for each in others]
+        run.emit(50 - run.told)
+        run.finish()
+        assert (progress_in(again)[-1], again.ended) == ("answer", True)
+        assert [each.body for each in others] == before
+        assert all(each.ended for each in others)
+    assert left_over(run.talk) == {}
+
+
+@pytest.mark.parametrize("version", [B, C, D])
+@pytest.mark.parametrize("reply", ["auto", "sse"])
+@pytest.mark.requirement("SHL-18", "SHL-19")
+def test_every_event_is_heard_once_and_in_order_wherever_the_stream_is_cut(version: str, reply: str) -> None:
+    """It is lost when `told` events were told, of which `heard` had reached the client; the rest is told while it is away, or when
+    it is there again."""
+    whole = [*range(1, 13), "answer"]
+    for told in range(13):
+        for heard in range(told + 1):
+            for away in (False, True):
+                run = Fifty(version, reply=reply)
+                run.talk.step()
+                run.emit(told)
+                body = run.reply.body
+                ends = boundaries(body)[1:] if version == D else boundaries(body)
+                if heard >= len(ends) or ends[heard] == 0:
+                    continue  # it knows of no event yet, so there is nothing to come back to
+                run.reply.body = body[: ends[heard]]
+                got = progress_in(run.reply)
+                assert got == whole[:heard]
+                run.talk.hang_up(run.reply)
+                if away:
+                    run.emit(12 - told)
+                    run.finish()
+                again = run.resume(run.reply.last_id)
+                if not away:
+                    run.emit(12 - told)
+                    run.finish()
+                assert got + progress_in(again) == whole
+                assert again.ended
+
+
+@pytest.mark.parametrize("version", [B, C])
+def test_who_has_no_event_yet_has_nothing_to_come_back_to(version: str) -> None:
+    run = Fifty(version)
+    run.talk.step()
+    run.talk.hang_up(run.reply)
+    run.emit(3)
+    run.finish()
+    assert run.resume(b"2-0").status == 400
+    assert left_over(run.talk) == {}
+
+
+# -- Somebody goes -------------------------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[Talk, Visit], Reply]] = {
+    "at once": lambda talk, visit: visit.call(1),
+    "slow": lambda talk, visit: visit.call(1, "slow", steps=2),
+    "telling": lambda talk, visit: visit.call(1, "count", progress=True, to=3),
+    "asking": lambda talk, visit: visit.call(1, "ask"),
+    "leaving": lambda talk, visit: visit.call(1, "leave", retry=0.1),
+    "listening": lambda talk, visit: visit.get(),
+    "modern": lambda talk, visit: talk.call(1, "slow", steps=2),
+    "modern, telling": lambda talk, visit: talk.modern(
+        request(
+            1,
+            "tools/call",
+            {
+                "name": "count",
+                "arguments": {"to": 3},
+                "_meta": {
+                    "progressToken": 1,
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                },
+            },
+        ),
+        "count",
+    ),
+    "beginning": lambda talk, visit: talk.post(initialize()),
+    "HTTP+SSE": lambda talk, visit: talk.get(),
+}
+
+
+class Counted(Talk):
+    """Takes actions only until so many were taken; then the client is gone. `taken` tells how many there were."""
+
+    def __init__(self, most: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.most = most
+        self.taken = 0
+        self.about: Exchange | None = None
+
+    def read(self, exchange: Exchange) -> None:
+        if exchange is not self.about:
+            super().read(exchange)
+            return
+        reply = self.replies[exchange]
+        if self.taken >= self.most:
+            exchange.disconnected(self.now)
+            assert exchange.actions_to_send() == []
+            reply.ended = True
+            return
+        before = len(reply.body), reply.status, reply.ended
+        super().read(exchange)
+        self.taken += (len(reply.body), reply.status, reply.ended) != before
+
+
+def going(call: str, most: int, reply: str) -> Counted:
+    talk = Counted(most, reply=reply)
+    visit = talk.session(elicitation={})
+
+    original = talk.site.begin
+
+    def begin(*args: Any, **more: Any) -> Exchange:
+        exchange = original(*args, **more)
+        if talk.about is None:
+            talk.about = exchange
+        return exchange
+
+    talk.site.begin = begin  # type: ignore[method-assign]
+    CALLS[call](talk, visit)
+    talk.wait(16)
+    talk.step(6)
+    return talk
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+@pytest.mark.parametrize("call", CALLS)
+def test_who_goes_at_any_action_leaves_nothing(call: str, reply: str) -> None:
+    most = 0
+    while True:
+        talk = going(call, most, reply)
+        assert talk.about is not None
+        assert left_over(talk) == {}
+        if talk.taken < most:
+            break
+        most += 1
+    assert most >= 1
+
+
+def _unread(visit: Visit) -> None:
+    talk = visit.talk
+    deaf = visit.call(1, "count", progress=True, to=1000).exchange
+    talk.step()
+    read = talk.read
+    talk.read = lambda exchange: None if exchange is deaf else read(exchange)  # type: ignore[method-assign]
+    talk.step(1)
+    talk.read = read  # type: ignore[method-assign]
+
+
+def _half(visit: Visit) -> None:
+    talk = visit.talk
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, *visit.headers]), talk.now)
+    talk.replies[exchange] = Reply(exchange)
+    exchange.receive_data(b'{"jsonrpc":"2.0","id":1,', talk.now)
+
+
+def _other_half(talk: Talk) -> None:
+    for exchange in list(talk.replies):
+        if exchange.reading:
+            exchange.receive_data(b'"method":"ping"}', talk.now)
+            exchange.receive_data(b"", talk.now)
+    talk.pump()
+
+
+STATES: dict[str, Callable[[Visit], Any]] = {
+    "undecided": lambda visit: visit.call(1, "slow", steps=1000),
+    "streaming": lambda visit: visit.call(1, "count", progress=True, to=1000),
+    "detached": lambda visit: visit.talk.hang_up(visit.call(1, "count", progress=True, to=1000)),
+    "forgotten": lambda visit: visit.talk.hang_up(visit.call(1, "slow", steps=1000)),
+    "asking": lambda visit: visit.call(1, "ask"),
+    "released": lambda visit: visit.call(1, "leave", retry=1),
+    "waiting": lambda visit: [visit.call(id, "slow", steps=1000) for id in range(1, 5)],
+    "listening": lambda visit: visit.get(),
+    "unread": _unread,
+    "half a body": _half,
+    "cancelled": lambda visit: (visit.call(1, "slow", steps=1000), visit.post(cancelled(1))),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("reply", REPLIES)
+@pytest.mark.requirement("SHL-24")
+def test_delete_while_a_call_is_in_any_state(state: str, reply: str) -> None:
+    talk = Talk(example(NARROW), reply=reply)
+    visit = talk.session(elicitation={})
+    other = talk.session(elicitation={})
+    begun = other.call(1, "slow", steps=3, text="of the other")
+    STATES[state](visit)
+    talk.step(2)
+    (session,) = [each for each in talk.endpoint.sessions.values() if each.id == visit.id]
+    assert visit.delete().status == 204
+    _other_half(talk)
+    for late in (visit.call(7), visit.get(), visit.get(b"2-0"), visit.delete()):
+        assert late.status == 404
+    assert all(each.ended for each in talk.replies.values() if each is not begun)
+    assert (session.streams, session.by_id, session.in_use) == ({}, {}, False)
+    talk.step(3)
+    assert begun.message["result"]["content"][0]["text"] == "of the other"
+    assert len(talk.server._services) == 1
+    assert left_over(talk) == {}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("sharp", [False, True], ids=["wind_down", "close"])
+def test_the_end_in_any_state(state: str, sharp: bool) -> None:
+    talk = Talk()
+    visit = talk.session(elicitation={})
+    STATES[state](visit)
+    alone = talk.call(9, "slow", steps=3)
+    talk.step(2)
+    if sharp:
+        talk.site.close()
+    else:
+        talk.site.wind_down()
+    talk.pump()
+    _other_half(talk)
+    refused = talk.call(1)
+    assert refused.status == 503
+    talk.step(4)
+    assert alone.ended
+    assert (alone.status == 200) is not sharp
+    if not sharp:
+        assert visit.post(request("p", "ping")).message["result"] == {}
+        assert visit.call("c").status == 503
+    assert left_over(talk) == {}
+
+
+# -- Who does not read ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("modern", [False, True])
+def test_a_stream_that_nobody_reads_harms_no_other(modern: bool) -> None:
+    talk = Talk(limits=HttpLimits(queued=2_000))
+    visit = talk.session()
+    call = CALLS["modern, telling"] if modern else CALLS["telling"]
+    deaf = visit.call("deaf", "count", progress=True, to=10_000)
+    talk.step()
+    read = talk.read
+    talk.read = lambda exchange: None if exchange is deaf.exchange else read(exchange)  # type: ignore[method-assign]
+    for number in range(10):
+        other = talk.call(1, text="x") if modern else visit.call(number, text="x")
+        assert other.message["result"]["content"][0]["text"] == "x"
+        telling = call(talk, talk.session())
+        talk.step(5)
+        assert telling.ended
+    assert deaf.exchange.queued == 0  # it was given up
+    (session,) = [each for each in talk.endpoint.sessions.values() if each.id == visit.id]
+    assert isinstance(session, Session)
+    assert talk.endpoint.log.bytes < 256 * 1000
+    deaf.exchange.disconnected(talk.now)
+    talk.pump()
+    # It may come back for what is kept.
+    again = visit.get(deaf.last_id)
+    assert again.status == (200 if progress_in(deaf)[-1] >= session.streams[b"2"].evicted else 400)
+    assert left_over(talk) == {}
+
+
+def test_a_client_of_2024_11_05_who_asks_and_does_not_read_loses_the_session() -> None:
+    talk = Talk(limits=HttpLimits(queued=2_000))
+    stream = talk.get()
+    where = stream.events[0][1]
+    read = talk.read
+    talk.read = lambda exchange: None if exchange is stream.exchange else read(exchange)  # type: ignore[method-assign]
+    statuses = []
+    for number in range(200):
+        ping = json.encode(request(number, "ping"))
+        statuses.append(talk.send(b"POST", POST, ping, target=where).status)
+        assert stream.exchange.queued < 2_100
+    assert statuses[0] == 202
+    assert statuses[-1] == 404
+    assert not talk.endpoint.sessions
+    talk.read = read  # type: ignore[method-assign]
+    talk.read(stream.exchange)
+    assert stream.ended
+    assert left_over(talk) == {}

@@ -1,0 +1,174 @@
+"""Each limit of an endpoint, one below, at and above it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core.http import Gate, HttpLimits, HttpOptions
+from mcp_core.http._stream import _MESSAGE, _STREAM
+from tests.core.http.site import Talk, initialize
+from tests.core.http.test_isolation import Fifty, left_over
+
+NEAR = [(-1, True), (0, True), (1, False)]
+
+
+def test_what_they_are_without_a_word() -> None:
+    options = HttpOptions(gate=Gate("127.0.0.1"))
+    assert (options.reply, options.sessions, options.retry, options.comment) == ("auto", True, 1.0, 15.0)
+    limits = options.limits
+    assert (limits.sessions, limits.uninitialized, limits.initialize, limits.idle) == (
+        10_000,
+        1_000,
+        30,
+        1800,
+    )
+    assert (limits.events, limits.event_age, limits.session_bytes) == (256, 300, 4 << 20)
+    assert (limits.all_bytes, limits.queued, limits.streams) == (256 << 20, 1 << 20, 256)
+
+
+@pytest.mark.parametrize(("more", "fits"), NEAR)
+def test_sessions(more: int, fits: bool) -> None:
+    talk = Talk(limits=HttpLimits(sessions=3))
+    replies = [talk.post(initialize()) for _ in range(3 + more)]
+    assert replies[-1].status == (200 if fits else 503)
+    assert len(talk.endpoint.sessions) == min(3, 3 + more)
+
+
+@pytest.mark.parametrize(("more", "fits"), NEAR)
+def test_requests_that_belong_to_no_session(more: int, fits: bool) -> None:
+    talk = Talk(limits=HttpLimits(sessions=3))
+    replies = [talk.call(1, "slow") for _ in range(3 + more)]
+    assert replies[-1].status == (0 if fits else 503)
+    talk.step(2)
+    assert talk.call(1).status == 200
+    assert not talk.endpoint.alone
+    assert left_over(talk) == {}
+
+
+@pytest.mark.parametrize(("more", "fits"), NEAR)
+def test_work_that_goes_on_for_nobody(more: int, fits: bool) -> None:
+    """Without sessions nobody can come back; but a request that is lost is not withdrawn."""
+    talk = Talk(limits=HttpLimits(sessions=3), sessions=False)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow", "arguments": {}}}
+    statuses = []
+    for _ in range(3 + more):
+        reply = talk.post(call)
+        statuses.append(reply.status)
+        talk.hang_up(reply)
+    assert len(talk.jobs) == 3 + min(more, 0)
+    assert (statuses[-1] == 0) is fits
+    talk.step(3)
+    assert left_over(talk) == {}
+
+
+@pytest.mark.parametrize(("more", "fits"), NEAR)
+def test_sessions_that_have_not_begun(more: int, fits: bool) -> None:
+    talk = Talk(limits=HttpLimits(uninitialized=3))
+    talk.session()
+    replies = [talk.get() if number % 2 else talk.post(initialize()) for number in range(3 + more)]
+    assert replies[-1].status == (200 if fits else 503)
+
+
+@pytest.mark.parametrize(("more", "lives"), [(-0.1, True), (0, False), (0.1, False)])
+def test_how_long_a_session_may_begin(more: float, lives: bool) -> None:
+    talk = Talk(limits=HttpLimits(initialize=30))
+    talk.post(initialize())
+    talk.wait(30 + more)
+    assert bool(talk.endpoint.sessions) is lives
+
+
+@pytest.mark.parametrize(("more", "lives"), [(-0.1, True), (0, False), (0.1, False)])
+def test_how_long_a_session_may_be_idle(more: float, lives: bool) -> None:
+    talk = Talk(limits=HttpLimits(idle=60))
+    visit = talk.session()
+    talk.wait(30)
+    visit.call(1)
+    talk.wait(60 + more)
+    assert bool(talk.endpoint.sessions) is lives
+
+
+def test_a_handler_for_which_nobody_waits_does_not_keep_a_session() -> None:
+    talk = Talk(limits=HttpLimits(idle=60))
+    visit = talk.session()
+    reply = visit.call(1, "slow", steps=10_000)
+    talk.wait(1000)
+    assert talk.endpoint.sessions  # its client waits
+    talk.hang_up(reply)
+    talk.wait(120)
+    talk.step(2)
+    assert (talk.endpoint.sessions, talk.jobs) == ({}, {})
+
+
+@pytest.mark.parametrize(("more", "fits"), NEAR)
+def test_streams_of_a_session(more: int, fits: bool) -> None:
+    talk = Talk(limits=HttpLimits(streams=3))
+    visit = talk.session()
+    replies = [visit.call(number, "slow", steps=100) for number in range(3 + more)]
+    assert (replies[-1].status == 0) is fits
+    assert replies[-1].status in (0, 429)
+
+
+def test_streams_that_are_only_kept_make_room() -> None:
+    talk = Talk(limits=HttpLimits(streams=3))
+    visit = talk.session()
+    for number in range(20):
+        reply = visit.call(number, "count", progress=True, to=1)
+        talk.step(3)
+        assert reply.ended
+    session = talk.endpoint.sessions[visit.id]
+    assert list(session.streams) == [b"0", b"19", b"20", b"21"]
+    assert visit.get(b"19-0").status == 200
+    assert visit.get(b"18-0").status == 400
+    assert left_over(talk) == {}
+
+
+@pytest.mark.parametrize(("more", "fits"), NEAR)
+def test_events_that_are_kept(more: int, fits: bool) -> None:
+    run = Fifty(limits=HttpLimits(events=10))
+    run.emit(1)
+    run.talk.hang_up(run.reply)
+    run.emit(10 + more - 1)
+    assert (run.resume(b"2-0").status == 200) is fits
+
+
+@pytest.mark.parametrize(("more", "fits"), [(-0.1, True), (0, False), (0.1, False)])
+def test_how_long_events_are_kept(more: float, fits: bool) -> None:
+    run = Fifty(limits=HttpLimits(event_age=100))
+    run.emit(1)
+    run.finish()
+    run.talk.wait(100 + more)
+    assert (run.resume(b"2-0").status == 200) is fits
+
+
+@pytest.mark.parametrize("name", ["session_bytes", "all_bytes"])
+@pytest.mark.parametrize(("more", "fits"), [(-1, False), (0, True), (1, True)])
+def test_how_much_is_kept(name: str, more: int, fits: bool) -> None:
+    size = len(
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":50}}'
+    )
+    room = _STREAM + 3 * (_MESSAGE + size)
+    run = Fifty(limits=HttpLimits(**{name: room + more}))
+    run.emit(3)
+    assert run.reply.exchange.stream is not None
+    assert run.reply.exchange.stream.bytes == (3 * size if fits else 2 * size)
+    assert (run.resume(b"2-0").status == 200) is fits
+
+
+@pytest.mark.parametrize(("more", "broken"), [(-1, True), (0, False), (1, False)])
+def test_how_much_waits_for_who_does_not_read(more: int, broken: bool) -> None:
+    """What comes when there is more than that is too much. So one message may be as large as it likes."""
+    size = len(
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":50}}'
+    )
+    run = Fifty(limits=HttpLimits(queued=size + more))
+    run.emit(1)
+    run.talk.read = lambda exchange: None  # type: ignore[method-assign]
+    run.emit(2)
+    assert run.reply.exchange.mode.name == ("DONE" if broken else "STREAM")
+
+
+@pytest.mark.parametrize("reply", ["auto", "sse"])
+def test_a_large_answer_is_not_too_much(reply: str) -> None:
+    talk = Talk(limits=HttpLimits(queued=10), reply=reply)
+    assert talk.call(1, text="x" * 50_000).message_text == "x" * 50_000
+    assert talk.session().call(1, text="x" * 50_000).message_text == "x" * 50_000

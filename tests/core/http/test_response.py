@@ -1,0 +1,134 @@
+"""One response: what is in its body, and what its status means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import AuthRequired, Fault, RemoteProtocolError
+from mcp_core.http import Head
+from mcp_core.http._response import Response, refusal
+
+
+def response(
+    status: int = 200, type: str = "application/json", body: bytes = b"", most: int = 100, **headers: str
+) -> Response:
+    every = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    found = Response(Head(status, [(b"content-type", type.encode()), *every]), most)
+    assert list(found.feed(body)) == []
+    return found
+
+
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("size", [99, 100])
+def test_a_body_is_kept(status: int, size: int) -> None:
+    assert len(response(status, body=b"x" * size).body) == size
+
+
+def test_a_body_over_the_limit() -> None:
+    with pytest.raises(RemoteProtocolError, match="longer than 100 bytes"):
+        response(body=b"x" * 101)
+    # One that only explains has a limit of its own, and is forgotten above it.
+    refused = response(500, "text/plain", body=b"x" * 65536)
+    assert len(refused.body) == 65536
+    assert list(refused.feed(b"x")) == list(refused.feed(b"x")) == []
+    assert refused.body == b""
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "GZIP", "identity, gzip"])
+def test_an_encoded_body_is_refused(coding: str) -> None:
+    with pytest.raises(RemoteProtocolError, match="encoded"):
+        response(content_encoding=coding)
+    refused = response(500, "text/plain", b"\x1f\x8b", content_encoding=coding)
+    assert str(refusal("x: ", refused)) == "x: HTTP status 500 Internal Server Error: its log may say why"
+
+
+@pytest.mark.parametrize("coding", ["identity", "Identity ", ""])
+def test_a_body_that_says_it_is_not_encoded(coding: str) -> None:
+    assert response(body=b"x", content_encoding=coding).body == b"x"
+
+
+@pytest.mark.parametrize(
+    ("status", "type", "events", "json"),
+    [
+        (200, "text/event-stream", True, False),
+        (200, "Text/Event-Stream; charset=utf-8", True, False),
+        (201, "text/event-stream", True, False),
+        (400, "text/event-stream", False, False),
+        (200, "application/json", False, True),
+        (200, "application/json;charset=utf-8", False, True),
+        (200, "text/html", False, False),
+    ],
+)
+def test_what_a_body_is(status: int, type: str, events: bool, json: bool) -> None:
+    found = response(status, type)
+    assert (found.events is not None, found.is_json) == (events, json)
+
+
+def test_events() -> None:
+    found = Response(Head(200, [(b"content-type", b"text/event-stream")]), 10, "7")
+    assert found.events is not None
+    assert found.events.last_id == "7"
+    assert [event.data for event in found.feed(b"data: a\n\ndata: b\n\n")] == [b"a", b"b"]
+    seen = found.feed(b"data: c\n\ndata: 0123456789x\n\n")
+    assert next(seen).data == b"c"
+    with pytest.raises(RemoteProtocolError, match="more than 10 bytes"):
+        next(seen)
+
+
+BUSY, REFUSED = Fault.BUSY, Fault.INVALID_REQUEST
+PLAIN, JSON = "text/plain", "application/json"
+
+
+@pytest.mark.parametrize(
+    ("status", "type", "body", "headers", "text", "fault"),
+    [
+        (400, PLAIN, b"no\x00session\n", {}, "400 Bad Request (no session)", REFUSED),
+        (400, JSON, b'{"error":1}', {}, '400 Bad Request ({"error":1})', REFUSED),
+        (400, JSON, b'{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"a\\nb"}}', {}, "400 Bad Request (a b)", REFUSED),
+        (400, JSON, b'{"jsonrpc":"2.0","id":1,"result":{}}', {}, '400 Bad Request ({"jsonrpc":"2.0","id":1,"result":{}})', REFUSED),
+        (400, JSON, b'{"jsonrpc":"2.0","id":1,"error":3}', {}, '400 Bad Request ({"jsonrpc":"2.0","id":1,"error":3})', REFUSED),
+        (404, "text/html", b"<html>", {}, "404 Not Found: is this the URL of an MCP server?", REFUSED),
+        (418, PLAIN, b"y" * 201, {}, f"418 ({'y' * 200}...)", REFUSED),
+        (429, "", b"", {"retry_after": "7"}, "429 Too Many Requests; try again after 7 s", BUSY),
+        (
+            503, JSON, b'{"detail":1}', {"retry_after": "Fri, 31 Dec 1999 23:59:59 GMT"},
+            '503 Service Unavailable; try again after Fri, 31 Dec 1999 23:59:59 GMT ({"detail":1})', BUSY,
+        ),
+        (504, "", b"", {}, "504 Gateway Timeout: the server behind it does not answer; try again later", BUSY),
+        (403, "", b"", {}, "403 Forbidden: the server does not let us in, or not under this name", REFUSED),
+        (500, "", b"", {"retry_after": "7"}, "500 Internal Server Error: its log may say why", REFUSED),
+        (307, "", b"", {"location": "https://b/m"}, "307, redirects are not followed: connect to https://b/m instead", REFUSED),
+        (302, "", b"", {}, "302, redirects are not followed", REFUSED),
+    ],
+)  # fmt: skip
+def test_what_a_status_means(
+    status: int, type: str, body: bytes, headers: Any, text: str, fault: Fault
+) -> None:
+    error = refusal("x: ", response(status, type, body, most=1000, **headers))
+    assert isinstance(error, RemoteProtocolError)
+    assert (str(error), error.fault, error.data["status"]) == (f"x: HTTP status {text}", fault, status)
+    assert error.data.get("retryAfter") == (headers.get("retry_after") if fault is Fault.BUSY else None)
+
+
+@pytest.mark.parametrize(
+    ("status", "challenge", "scopes"),
+    [
+        (401, None, ()),
+        (401, 'Bearer resource_metadata="https://a/b", scope="read write"', ("read", "write")),
+        (403, 'Bearer error="insufficient_scope", scope="write"', ("write",)),
+        (401, "Bearer", ()),
+    ],
+)
+def test_who_wants_a_token(status: int, challenge: str | None, scopes: tuple[str, ...]) -> None:
+    headers: dict[str, Any] = {} if challenge is None else {"www_authenticate": challenge}
+    error = refusal("x: ", response(status, **headers))
+    assert isinstance(error, AuthRequired)
+    assert (error.challenge, error.scopes) == (challenge or "", scopes)
+    assert f"HTTP status {status}" in str(error)
+
+
+def test_repr() -> None:
+    assert repr(response(body=b"abc")) == "<Response 200, 3 bytes>"
+    assert repr(response(type="text/event-stream")) == "<Response 200, events>"

@@ -1,0 +1,146 @@
+"""What is served at one address: paths to the letter, one endpoint at several, and the loop that every driver runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import json
+
+from mcp_core.http import PlainAnswer, RequestHead, Site
+from tests.core.http.site import HOST, POST, E, Talk, meta, request
+
+if TYPE_CHECKING:
+    from mcp_core import Event
+    from mcp_core.http import Conversation, Exchange
+
+
+class Token:
+    """What a driver gives to an exchange; `calls` is made when it is poked."""
+
+    def __init__(self, site: Site, seen: list[str]) -> None:
+        self.site = site
+        self.seen = seen
+
+    def poke(self) -> None:
+        self.seen.append("poked")
+        self.site.pump(lambda conversation, event: self.seen.append("again"))
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (b"/mcp", 415),
+        (b"/mcp/", 415),
+        (b"/mcp?a=b", 415),
+        (b"/other", 415),
+        (b"/healthz", 200),
+        (b"/healthz/", 200),
+        (b"/mcp//", 404),
+        (b"/MCP", 404),
+        (b"/mcp/x", 404),
+        (b"//mcp", 404),
+        (b"/m%63p", 404),
+        (b"", 404),
+        (b"*", 404),
+    ],
+)
+def test_paths_are_compared_to_the_letter(target: bytes, status: int) -> None:
+    talk = Talk()
+    paths = {"/mcp": talk.endpoint, "/other": talk.endpoint}
+    talk.site = Site(paths, {"/healthz": lambda head: PlainAnswer()})
+    assert talk.site.endpoints == (talk.endpoint,)
+    assert repr(talk.site) == "<Site of 1 endpoints and 1 plain routes>"
+    assert talk.send(b"POST", [HOST], target=target).status == status
+    assert talk.site.idle
+
+
+def test_where_in_the_site_need_not_be_where_the_client_sees_it() -> None:
+    talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
+    head = RequestHead(b"GET", b"/tools/healthz", [HOST])
+    assert talk.site.begin(head, 0).actions_to_send()[0].status == 404  # type: ignore[union-attr]
+    found = talk.site.begin(head, 0, path=b"/healthz").actions_to_send()
+    assert found[1].data == b"/tools/healthz"  # type: ignore[union-attr]
+
+
+def test_pump_goes_on_until_all_is_settled_and_calls_nobody_twice() -> None:
+    talk = Talk()
+    seen: list[str] = []
+    token = Token(talk.site, seen)
+
+    def take(conversation: Conversation, event: Event) -> None:
+        seen.append(type(event).__name__)
+        if conversation.service is None:
+            conversation.service = "welcomed"
+            # Something is said in answer to an event, and something else begins.
+            another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
+            assert not another.reading
+        talk.site.pump(take)  # does nothing
+
+    exchange = begin(talk, token)
+    talk.site.pump(take)
+    assert seen == ["RequestReceived", "poked", "poked"]
+    assert exchange.actions_to_send() == []
+
+
+def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
+    talk = Talk()
+    seen: list[str] = []
+    begin(talk, Token(talk.site, seen))
+
+    def take(conversation: Conversation, event: Event) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        talk.site.pump(take)
+    talk.site.pump(lambda conversation, event: seen.append(type(event).__name__))
+    assert seen == ["poked"]
+
+
+def test_time_and_the_end_are_for_every_endpoint() -> None:
+    talk = Talk(comment=15.0)
+    other = Talk()
+    talk.site = Site({"/mcp": talk.endpoint, "/other": other.endpoint})
+    assert talk.site.next_deadline() is None
+    reply = talk.call(1, "slow", steps=5)
+    assert talk.site.next_deadline() == 15
+    assert not talk.site.idle
+    talk.wait(16)
+    assert reply.body == b":\n\n"
+    talk.site.wind_down()
+    talk.pump()
+    for target in (b"/mcp", b"/other"):
+        assert talk.send(b"POST", POST, b"{}", target=target).status == 503
+    talk.site.close()
+    talk.pump()
+    talk.step()
+    assert reply.ended
+    assert talk.site.idle
+
+
+def test_a_conversation_is_full_when_much_waits_for_its_client() -> None:
+    talk = Talk()
+    talk.call(1, "slow")
+    conversation, _ = talk.seen[-1]
+    assert conversation.current is not None
+    assert not conversation.full(1)
+    conversation.current.note(b"x" * 64 * 1024)
+    assert not conversation.full(1)
+    conversation.current.note(b"x")
+    assert conversation.full(1)
+    talk.step(2)
+
+
+def begin(talk: Talk, token: Token) -> Exchange:
+    """A tools/call of 2026-07-28."""
+    headers = [
+        *POST,
+        (b"mcp-protocol-version", E.encode()),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", b"echo"),
+    ]
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0, token=token)
+    params = {"name": "echo", "arguments": {}, "_meta": meta()}
+    exchange.receive_data(json.encode(request(1, "tools/call", params)), 0)
+    exchange.receive_data(b"", 0)
+    return exchange

@@ -1,0 +1,253 @@
+"""Streams as numbered logs, and what is kept of them: how much, how long, and that what is counted is what is held."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_core.http import HttpLimits
+from mcp_core.http._stream import _MESSAGE, _STREAM, EventLog, Stream
+
+COST = _STREAM + _MESSAGE
+
+
+class Owner:
+    """A session, as far as its streams know it."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.forgotten: list[Stream] = []
+
+    def forget(self, stream: Stream) -> None:
+        self.forgotten.append(stream)
+        self.log.forget(stream)
+
+
+def response(cursor: int = 0) -> Any:
+    """An exchange that has taken so much."""
+    return SimpleNamespace(cursor=cursor)
+
+
+def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1) -> Stream:
+    stream = Stream(b"7", owner=owner, lasting=lasting)
+    for _ in range(count):
+        stream.note(b"x" * size)
+    return stream
+
+
+def test_messages_are_numbered_and_nothing_is_skipped() -> None:
+    stream = Stream(b"7", [1, "1"], batch=True)
+    assert repr(stream) == "<Stream 7, 0 messages, 2 pending>"
+    assert (list(stream.after(0)), stream.over, stream.noted) == ([], False, False)
+    stream.note(b"note")
+    stream.answer(b"one", 1, 0)
+    stream.answer(b"nobody's", None, -32700)
+    assert list(stream.after(0)) == [(1, b"note", 0), (2, b"one", 0), (3, b"nobody's", -32700)]
+    assert list(stream.after(2)) == [(3, b"nobody's", -32700)]
+    assert list(stream.after(3)) == []
+    assert (stream.bytes, stream.unsent, stream.noted, stream.over) == (15, 15, True, False)
+    stream.drop("1")
+    stream.drop("1")
+    assert (stream.over, stream.abandoned) == (True, True)
+    stream.exchange = response()
+    assert (stream.over, stream.abandoned) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("lasting", "ended", "over"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+def test_when_a_stream_is_over(lasting: bool, ended: bool, over: bool) -> None:
+    stream = Stream(b"0", lasting=lasting)
+    stream.ended = ended
+    assert stream.over is over
+
+
+def test_what_is_gone_cannot_be_reached() -> None:
+    stream = filled(5)
+    assert [stream.reaches(cursor) for cursor in (-1, 0, 5, 6)] == [False, True, True, False]
+    assert stream.evict()
+    assert stream.evict()
+    assert [stream.reaches(cursor) for cursor in (0, 1, 2, 5)] == [False, False, True, True]
+    assert [number for number, _, _ in stream.after(2)] == [3, 4, 5]
+    stream.clear()
+    assert [stream.reaches(cursor) for cursor in (4, 5)] == [False, True]
+    assert (stream.bytes, stream.evict(), stream.bytes) == (0, False, 0)
+    stream.note(b"more")
+    assert list(stream.after(5)) == [(6, b"more", 0)]
+
+
+def test_what_a_response_has_still_to_take_is_not_thrown_away() -> None:
+    stream = filled(5)
+    stream.exchange = response(2)
+    stream.clear()
+    assert [number for number, _, _ in stream.after(2)] == [3, 4, 5]
+    assert (stream.evict(), stream.bytes) == (False, 3)
+    stream.exchange.cursor = 5
+    stream.clear()
+    assert (stream.bytes, stream.evicted) == (0, 5)
+
+
+# -- What is kept --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("more", "evicted"), [(-1, 0), (0, 0), (1, 1)])
+def test_so_many_events_of_a_stream(more: int, evicted: int) -> None:
+    log = EventLog(HttpLimits(events=10))
+    stream = filled(10 + more)
+    log.keep(stream, 0)
+    assert stream.evicted == evicted
+    assert log.bytes == stream.counted == _STREAM + len(stream.log) * (_MESSAGE + 1)
+    assert repr(log) == f"<EventLog of 1 streams, {log.bytes} bytes>"
+
+
+@pytest.mark.parametrize(("more", "evicted"), [(-1, 0), (0, 0), (1, 1)])
+def test_so_many_bytes_of_a_session(more: int, evicted: int) -> None:
+    log = EventLog(HttpLimits(session_bytes=COST + _MESSAGE + 100))
+    stream = filled(2, size=50)
+    other = filled(1, size=1000, owner=Owner(log))
+    log.keep(other, 0)
+    log.keep(stream, 0)
+    assert stream.evicted == 0
+    stream = filled(1, size=50 + more)
+    stream.note(b"x" * 50)
+    log = EventLog(HttpLimits(session_bytes=COST + _MESSAGE + 100))
+    log.keep(stream, 0)
+    assert stream.evicted == evicted
+
+
+@pytest.mark.parametrize(("more", "evicted"), [(-1, 0), (0, 0), (1, 1)])
+def test_so_many_bytes_of_all(more: int, evicted: int) -> None:
+    log = EventLog(HttpLimits(all_bytes=2 * (COST + 100)))
+    first, second = (filled(1, size=100, owner=Owner(log)) for _ in range(2))
+    log.keep(first, 0)
+    second = filled(1, size=100 + more, owner=Owner(log))
+    log.keep(second, 0)
+    assert (first.evicted, second.evicted) == (evicted, 0)
+    assert log.bytes <= 2 * (COST + 100)
+
+
+@pytest.mark.parametrize(("later", "kept"), [(9.999, True), (10.0, False), (10.001, False)])
+def test_so_long(later: float, kept: bool) -> None:
+    log = EventLog(HttpLimits(event_age=10))
+    owner = Owner(log)
+    over, going_on = filled(1, owner=owner, lasting=False), filled(1, owner=owner)
+    log.keep(over, 5)
+    log.keep(going_on, 5)
+    assert log.next_deadline() == 15
+    log.expire(5 + later)
+    assert [bool(each.log) for each in (over, going_on)] == [kept, kept]
+    assert owner.forgotten == ([] if kept else [over])  # what goes on is still the session's
+    assert (log.bytes == 0) is not kept
+    assert (log.next_deadline() is None) is not kept
+
+
+def test_the_oldest_goes_first_and_what_is_heard_of_is_young() -> None:
+    log = EventLog(HttpLimits(session_bytes=3 * COST + 10))
+    owner = Owner(log)
+    streams = [filled(1, owner=owner, lasting=False) for _ in range(3)]
+    for stream in streams:
+        log.keep(stream, 0)
+    streams[0].note(b"again")
+    log.keep(streams[0], 1)
+    assert owner.forgotten == [streams[1]]
+    assert [bool(stream.log) for stream in streams] == [True, False, True]
+
+
+def test_what_waits_for_a_reader_is_neither_too_old_nor_too_much() -> None:
+    log = EventLog(HttpLimits(events=2, event_age=10, session_bytes=COST + 1, all_bytes=COST + 1))
+    stream = filled(5, size=100)
+    stream.exchange = response(1)
+    log.keep(stream, 0)
+    assert [number for number, _, _ in stream.after(1)] == [2, 3, 4, 5]
+    log.expire(10)
+    assert log.next_deadline() == 20
+    log.forget(stream)
+    assert [number for number, _, _ in stream.after(1)] == [2, 3, 4, 5]
+    assert (log.bytes, log.next_deadline()) == (0, None)
+
+
+def test_one_that_does_not_read_does_not_stand_in_the_way_of_others() -> None:
+    log = EventLog(HttpLimits(all_bytes=3 * COST))
+    deaf = filled(1, owner=Owner(log))
+    deaf.exchange = response(0)
+    old = filled(1, owner=Owner(log), lasting=False)
+    for stream in (deaf, old, filled(1, owner=Owner(log))):
+        log.keep(stream, 0)
+    assert (len(deaf.log), len(old.log)) == (1, 0)
+    assert log.bytes == 2 * (COST + 1)
+
+
+def test_a_message_that_is_larger_than_all_that_is_kept_is_not_kept() -> None:
+    log = EventLog(HttpLimits(session_bytes=1000))
+    owner = Owner(log)
+    stream = filled(1, owner=owner, lasting=False, size=2000)
+    log.keep(stream, 0)
+    assert (owner.forgotten, log.bytes, stream.reaches(0)) == ([stream], 0, False)
+
+
+def test_what_is_not_kept_need_not_be_forgotten() -> None:
+    log = EventLog(HttpLimits())
+    stream, other = filled(2), filled(2, owner=Owner(log))
+    log.forget(stream)
+    log.keep(other, 0)
+    log.forget(filled(1, owner=other.owner))
+    assert (len(stream.log), len(other.log)) == (2, 2)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("say", "say", "say", "take", "come", "go", "forget", "wait")),
+            st.integers(0, 5),
+            st.sampled_from((0, 10, 500, 3000)),
+        ),
+        max_size=60,
+    )
+)
+def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int]]) -> None:
+    limits = HttpLimits(events=3, event_age=10, session_bytes=6000, all_bytes=9000)
+    log = EventLog(limits)
+    owners = [Owner(log) for _ in range(3)]
+    streams = [filled(0, owner=owners[number % 3]) for number in range(6)]
+    now = 0.0
+    for step, which, size in steps:
+        stream = streams[which]
+        match step:
+            case "say":
+                stream.note(b"x" * size)
+                log.keep(stream, now)
+            case "take" if stream.exchange is not None:
+                stream.exchange.cursor = stream.last
+                stream.unsent = 0
+            case "come":
+                stream.exchange = response(stream.evicted)
+            case "go":
+                stream.exchange, stream.unsent = None, 0
+            case "forget":
+                log.forget(stream)
+            case "wait":
+                now += size / 100
+                log.expire(now)
+                due = log.next_deadline()
+                assert due is None or due > now
+        kept = list(log._streams)
+        assert log.bytes == sum(each.counted for each in kept)
+        for each in streams:
+            held = sum(len(data) for _, data, _ in each.log)
+            assert each.bytes == held
+            assert [number for number, _, _ in each.log] == list(range(each.evicted + 1, each.last + 1))
+            if each.exchange is not None:
+                assert each.evicted <= each.exchange.cursor
+            if each in kept and not (each.exchange is not None and step == "forget"):
+                assert len(each.log) <= limits.events or each.exchange is not None
+        deaf = sum(each.counted for each in kept if each.exchange is not None)
+        assert log.bytes <= limits.all_bytes + deaf
+    for stream in streams:
+        stream.exchange = None
+        log.forget(stream)
+    assert (log.bytes, log._shelves, len(log._streams)) == (0, {}, 0)

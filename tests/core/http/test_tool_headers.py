@@ -1,0 +1,47 @@
+"""What a client learns from lists of tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import types as t
+from mcp_core.http._tool_headers import ToolHeaders
+
+
+def tool(name: str, **properties: Any) -> t.Tool:
+    return t.Tool(name=name, input_schema={"type": "object", "properties": properties})
+
+
+def region(header: str = "Region") -> dict[str, str]:
+    return {"type": "string", "x-mcp-header": header}
+
+
+@pytest.mark.requirement("HDR-13")
+def test_bad_tools_are_left_out_and_the_others_stay() -> None:
+    known = ToolHeaders()
+    page = t.ListToolsResult(tools=[tool("plain"), tool("bad", a=region("a b")), tool("good", r=region())])
+    assert [str(each) for each in known.learn(page)] == [
+        "tool 'bad' is left out: x-mcp-header 'a b' of 'a' cannot be part of a header's name"
+    ]
+    assert [each.name for each in page.tools] == ["plain", "good"]
+    assert known.of("good") == {("r",): "Region"}
+    assert known.of("plain") is known.of("bad") is None
+    assert known.learn(page) == []
+    assert repr(known) == "<ToolHeaders of 1 tools>"
+
+
+def test_what_was_listed_last_counts() -> None:
+    known = ToolHeaders()
+    known.learn(t.ListToolsResult(tools=[tool("a", r=region()), tool("b", r=region())]))
+    known.learn(t.ListToolsResult(tools=[tool("a", r=region("Other"))]))
+    known.learn(t.ListToolsResult(tools=[tool("b")]))
+    assert (known.of("a"), known.of("b")) == ({("r",): "Other"}, None)
+
+
+def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.http._tool_headers._MOST", 2)
+    known = ToolHeaders()
+    known.learn(t.ListToolsResult(tools=[tool(name, r=region()) for name in "abc"]))
+    assert [known.of(name) is not None for name in "abc"] == [False, True, True]

@@ -1,0 +1,426 @@
+"""The two machines of HTTP back to back: a client, a site, and between them a wire that can be cut after any byte of any response.
+
+What is asked for here is the same each time, whatever the wire does: each message once, in order, and an end to every call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_core import (
+    NEED_DATA,
+    Connection,
+    ConnectionLost,
+    ErrorReceived,
+    InputRequested,
+    NotificationReceived,
+    PeerReady,
+    ProgressReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+    Role,
+)
+from mcp_core import types as t
+from mcp_core.http import Body, End, Endpoint, Gate, Head, HttpClient, HttpOptions, Site
+from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E, client_config, only, server_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.http import Conversation, Exchange, HttpCall
+
+URL: Final = "http://127.0.0.1:8000/mcp"
+RESUMABLE: Final = [B, C, D]
+
+
+class Wire:
+    """`cut` gives, for the number of a call, after how many bytes of its response's body the wire breaks; None for never. `chunk` is in
+    how large pieces that travels; `noticed`: the server hears of the break."""
+
+    def __init__(self, *versions: str, chunk: int = 1 << 20, noticed: bool = True, **options: Any) -> None:
+        names = iter(range(1, 1000))
+        config = server_config()
+        self.endpoint = Endpoint(
+            lambda: config,
+            HttpOptions(gate=Gate("127.0.0.1"), **options),
+            entropy=lambda size: next(names).to_bytes(size, "big"),
+            param_headers=lambda _: None,
+        )
+        self.site = Site({"/mcp": self.endpoint})
+        self.conn = Connection(Role.CLIENT, client_config(*versions))
+        self.client = HttpClient(self.conn, URL)
+        self.now = 0.0
+        self.chunk = chunk
+        self.noticed = noticed
+        self.cut: Callable[[int], int | None] = lambda _: None
+        self.calls: list[HttpCall] = []
+        self.bodies: dict[int, bytes] = {}
+        self.statuses: dict[int, int] = {}
+        self.asked: list[tuple[Conversation, Any]] = []
+        self.heard: list[Any] = []
+        self._left: dict[int, int | None] = {}
+        self._live: dict[int, Exchange] = {}
+
+    def open(self) -> None:
+        self.conn.open(self.now)
+        self.pump()
+        assert isinstance(self.heard.pop(), PeerReady)
+        self.heard.clear()
+        self.asked.clear()
+
+    def pump(self) -> None:
+        """Let both go on until neither has anything to do."""
+        for conversation, _ in self.asked[-1:]:
+            conversation.touch()
+        while self._step():
+            pass
+
+    def _step(self) -> bool:
+        work = False
+        for call in self.client.calls_to_make(self.now):
+            work = True
+            key = call.key
+            self.calls.append(call)
+            self.bodies[key] = b""
+            self._left[key] = self.cut(len(self.calls))
+            exchange = self._live[key] = self.site.begin(call.head, self.now, token=key)
+            if call.body:
+                exchange.receive_data(call.body, self.now)
+            exchange.receive_data(b"", self.now)
+        for key in self.client.calls_to_drop():
+            work = True
+            if key in self._live:
+                self._live.pop(key).disconnected(self.now)
+        while isinstance(found := self.site.next_event(), tuple):
+            work = True
+            self.asked.append(found)
+            self.serve(*found)
+            found[0].touch()
+        for exchange in self.site.ready():
+            for action in exchange.actions_to_send():
+                work = True
+                self._carry(exchange, action)
+        while (event := self.client.next_event()) is not NEED_DATA:
+            work = True
+            self.heard.append(event)
+            self.act(event)
+        return work
+
+    def serve(self, conversation: Conversation, event: Any) -> None:
+        """The server's part."""
+
+    def act(self, event: Any) -> None:
+        """The client's part."""
+
+    def _carry(self, exchange: Exchange, action: Any) -> None:
+        key: Any = exchange.token
+        if self._live.get(key) is not exchange:
+            return  # written to nobody
+        if isinstance(action, Head):
+            self.statuses[key] = action.status
+            self.client.response_started(key, action, self.now)
+        elif isinstance(action, Body):
+            left, data = self._left[key], action.data
+            broken = left is not None and len(data) >= left
+            if left is not None:
+                data = data[:left]
+                self._left[key] = left - len(data)
+            self.bodies[key] += data
+            for place in range(0, len(data), self.chunk):
+                self.client.response_data(key, data[place : place + self.chunk], self.now)
+            if broken:
+                self.breaks(key)
+        elif isinstance(action, End):
+            del self._live[key]
+            self.client.response_ended(key, self.now)
+
+    def breaks(self, key: int) -> None:
+        exchange = self._live.pop(key)
+        if self.noticed:
+            exchange.disconnected(self.now)
+        self.client.response_ended(key, self.now, error="the connection was reset")
+
+    def waits(self, seconds: float) -> None:
+        until = self.now + seconds
+        while True:
+            dues = [
+                due for due in (self.client.next_deadline(), self.site.next_deadline()) if due is not None
+            ]
+            if not dues or min(dues) > until:
+                break
+            self.now = max(self.now, min(dues))
+            self.client.handle_timeout(self.now)
+            self.site.handle_timeout(self.now)
+            self.pump()
+        self.now = until
+
+    def calls_tool(self) -> tuple[int, Connection]:
+        """A call of a tool that the server has and did not answer yet."""
+        id = self.conn.send_request("tools/call", t.CallToolParams(name="t"), token="T", progress=True)
+        self.pump()
+        assert isinstance(id, int)
+        (conversation,) = [
+            where
+            for where, event in self.asked
+            if getattr(event, "id", None) == id and isinstance(event, RequestReceived)
+        ]
+        return id, conversation.conn
+
+    def was_cancelled(self) -> bool:
+        return any(isinstance(event, RequestCancelled) for _, event in self.asked)
+
+    def what_was_heard(self) -> list[Any]:
+        return [
+            each.progress if isinstance(each, ProgressReceived) else type(each).__name__
+            for each in self.heard
+        ]
+
+
+DONE = t.CallToolResult(content=[])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_conversation(version: str) -> None:
+    wire = Wire(version)
+    wire.open()
+    id, server = wire.calls_tool()
+    server.send_result(id, DONE)
+    wire.pump()
+    assert wire.what_was_heard() == ["ResultReceived"]
+    id, server = wire.calls_tool()
+    for number in (1, 2, 3):
+        server.send_progress(id, number)
+        wire.pump()
+    server.send_result(id, DONE)
+    wire.pump()
+    assert wire.what_was_heard() == ["ResultReceived", 1, 2, 3, "ResultReceived"]
+    wire.conn.close()
+    wire.pump()
+    assert wire.client.idle
+    assert not wire.endpoint.sessions
+
+
+@pytest.mark.parametrize("versions", [(), (D, E), (A, E)])
+def test_the_newest_that_both_know(versions: tuple[str, ...]) -> None:
+    wire = Wire(*versions)
+    wire.open()
+    assert wire.conn.peer is not None
+    assert wire.conn.peer.dialect.version == E
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_call_that_is_given_up(version: str) -> None:
+    wire = Wire(version)
+    wire.open()
+    id, server = wire.calls_tool()
+    wire.conn.send_cancel(id)
+    wire.pump()
+    assert wire.was_cancelled()
+    assert not server.send_result(id, DONE)
+    wire.pump()
+    wire.waits(60.0)
+    assert wire.heard == []
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_the_server_asks(version: str) -> None:
+    class Asks(Wire):
+        def serve(self, conversation: Conversation, event: Any) -> None:
+            if isinstance(event, RequestReceived):
+                conversation.conn.send_request("roots/list", token=event.id, related=event.id)
+            elif isinstance(event, ResultReceived):
+                conversation.conn.send_result(event.token, DONE)
+
+        def act(self, event: Any) -> None:
+            if isinstance(event, RequestReceived):
+                assert event.related is not None
+                self.conn.send_result(event.id, t.ListRootsResult(roots=[]))
+
+    wire = Asks(version)
+    wire.open()
+    wire.calls_tool()
+    assert wire.what_was_heard() == ["RequestReceived", "ResultReceived"]
+
+
+def test_the_server_asks_in_its_answer() -> None:
+    wire = Wire(E)
+    wire.open()
+    id, server = wire.calls_tool()
+    server.send_result(id, t.InputRequiredResult(result_type="input_required", request_state="s"))
+    wire.pump()
+    assert isinstance(only(wire.heard), InputRequested)
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(version: str) -> None:
+    wire = Wire(version)
+    wire.open()
+    _, server = wire.calls_tool()
+    server.send_notification("notifications/tools/list_changed")
+    wire.pump()
+    told = only(wire.heard)
+    assert isinstance(told, NotificationReceived)
+    assert told.related is None
+    # It breaks, and what is said meanwhile is not lost.
+    get = next(call.key for call in wire.calls if call.head.method == b"GET")
+    wire.breaks(get)
+    server.send_notification("notifications/prompts/list_changed")
+    wire.pump()
+    assert len(wire.heard) == 1
+    wire.waits(2.0)
+    assert [each.method.name for each in wire.heard[1:]] == ["notifications/prompts/list_changed"]
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_a_session_that_the_server_ends(version: str) -> None:
+    wire = Wire(version)
+    wire.open()
+    (session,) = wire.endpoint.sessions.values()
+    session.conn.close()
+    wire.endpoint.sessions.clear()
+    id = wire.conn.send_request("tools/call", t.CallToolParams(name="t"), token="T")
+    wire.pump()
+    conversation, event = wire.asked[-1]
+    assert isinstance(event, RequestReceived)
+    assert event.id == id
+    assert isinstance(wire.heard[-1], PeerReady)
+    conversation.conn.send_result(id, DONE)
+    wire.pump()
+    assert isinstance(wire.heard[-1], ResultReceived)
+    assert len(wire.endpoint.sessions) == 1
+
+
+# -- A stream of fifty events, cut -------------------------------------------------------------------------------------------
+
+COUNT: Final = 49  # of progress, and the answer
+
+
+def fifty(
+    version: str,
+    cuts: tuple[int | None, ...] = (),
+    *,
+    count: int = COUNT,
+    when: str = "at once",
+    chunk: int = 1 << 20,
+    noticed: bool = True,
+) -> tuple[list[Any], Wire, int]:
+    """What the client hears of a call whose stream breaks after `cuts[0]` bytes, and the one after it after `cuts[1]`..."""
+    wire = Wire(version, chunk=chunk, noticed=noticed, retry=0.0)
+    wire.open()
+    first = len(wire.calls) + 1
+    wire.cut = lambda number: cuts[number - first] if 0 <= number - first < len(cuts) else None
+    id, server = wire.calls_tool()
+    key = wire.calls[-1].key
+    for number in range(1, count + 1):
+        server.send_progress(id, number)
+        if when == "one by one":
+            wire.pump()
+    server.send_result(id, DONE)
+    wire.pump()
+    wire.waits(40.0)
+    assert wire.client.next_deadline() is None
+    return wire.what_was_heard(), wire, key
+
+
+def whole(count: int = COUNT) -> list[Any]:
+    return [*range(1, count + 1), "ResultReceived"]
+
+
+def first_event(version: str, body: bytes) -> int:
+    """How many bytes the client needs to be able to come back."""
+    return body.index(b"\n\n") + 2
+
+
+@pytest.mark.requirement("SHL-18", "SHL-8")
+@pytest.mark.parametrize("version", RESUMABLE)
+@pytest.mark.parametrize("noticed", [True, False])
+def test_fifty_events_cut_at_every_byte(version: str, noticed: bool) -> None:
+    heard, wire, key = fifty(version)
+    assert heard == whole()
+    body = wire.bodies[key]
+    needed = first_event(version, body)
+    lost = []
+    for cut in range(0, len(body) + 1, 1 if version == D and noticed else 13):
+        heard, _, _ = fifty(version, (cut,), noticed=noticed)
+        if cut < needed:
+            lost.append(heard)
+        else:
+            assert heard == whole(), cut
+    # Before there is anything to come back to nothing is heard but the loss, and nothing was posted again.
+    assert all(each == ["ErrorReceived"] for each in lost)
+
+
+@pytest.mark.parametrize("chunk", [3, 11])
+@pytest.mark.parametrize("when", ["at once", "one by one"])
+def test_events_cut_while_they_come(when: str, chunk: int) -> None:
+    heard, wire, key = fifty(D, count=9, when=when, chunk=chunk)
+    assert heard == whole(9)
+    body = wire.bodies[key]
+    for cut in range(0, len(body) + 1, 3):
+        heard, _, _ = fifty(D, (cut,), count=9, when=when, chunk=chunk)
+        assert heard == (["ErrorReceived"] if cut < first_event(D, body) else whole(9)), cut
+
+
+@pytest.mark.parametrize("version", RESUMABLE)
+def test_the_resumed_stream_is_cut_too(version: str) -> None:
+    _, wire, key = fifty(version, count=9)
+    body = wire.bodies[key]
+    needed, total = first_event(version, body), len(body)
+    for first in range(needed, total, 41):
+        for second in range(0, total - first + 40, 19):
+            heard, _, _ = fifty(version, (first, second), count=9)
+            assert heard == whole(9), (first, second)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, 1500), min_size=1, max_size=5),
+    st.sampled_from(["at once", "one by one"]),
+    st.booleans(),
+    st.integers(1, 400),
+)
+def test_cut_anywhere_and_often(cuts: list[int], when: str, noticed: bool, chunk: int) -> None:
+    heard, _, _ = fifty(D, (200, *cuts), count=12, when=when, noticed=noticed, chunk=chunk)
+    assert heard == whole(12) or (heard[-1] == "ErrorReceived" and heard[:-1] == whole(12)[: len(heard) - 1])
+
+
+def test_a_stateless_stream_that_breaks_is_lost_and_its_work_stopped() -> None:
+    wire = Wire(E)
+    wire.open()
+    id, server = wire.calls_tool()
+    server.send_progress(id, 1)
+    wire.pump()
+    wire.breaks(wire.calls[-1].key)
+    wire.pump()
+    assert wire.was_cancelled()
+    progress, failed = wire.heard
+    assert isinstance(progress, ProgressReceived)
+    assert isinstance(failed, ErrorReceived)
+    assert isinstance(failed.error, ConnectionLost)
+    wire.waits(100.0)
+    assert all(call.head.method == b"POST" for call in wire.calls)
+
+
+@pytest.mark.requirement("SHL-8")
+def test_a_server_that_lets_its_client_go() -> None:
+    wire = Wire(D)
+    wire.open()
+    id, server = wire.calls_tool()
+    server.send_progress(id, 1)
+    wire.pump()
+    conversation = wire.asked[-1][0]
+    assert wire.endpoint.release(conversation, id, retry=2.5)
+    wire.pump()
+    server.send_progress(id, 2)
+    server.send_result(id, DONE)
+    before = len(wire.calls)
+    wire.waits(2.4)
+    assert len(wire.calls) == before
+    wire.waits(0.2)
+    assert wire.calls[-1].head.method == b"GET"
+    assert wire.what_was_heard() == [1, 2, "ResultReceived"]
