@@ -6,6 +6,9 @@ state machine in `mcp_core`, its shapes are in `mcp_core.types`.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mcp_core import (
     AuthRequired,
     CallTimeout,
@@ -39,12 +42,17 @@ from mcp_core.registry import (
 
 from ._child import Grace
 from ._client import Client
-from ._connect import ClientOptions, connect, connect_stdio, connect_stream
+from ._connect import ClientOptions, connect, connect_http, connect_stdio, connect_stream
 from ._memory import memory_pair
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
+if TYPE_CHECKING:
+    from ._asgi import AsgiApp, asgi
+    from ._http_server import HttpAddress, run_http, serve_http
+
 __all__ = [
     "Accepted",
+    "AsgiApp",
     "Audio",
     "AuthRequired",
     "Cache",
@@ -60,6 +68,7 @@ __all__ = [
     "Form",
     "FormSchema",
     "Grace",
+    "HttpAddress",
     "Image",
     "LocalProtocolError",
     "McpError",
@@ -73,12 +82,32 @@ __all__ = [
     "UrlElicitationRequired",
     "__version__",
     "answer_form",
+    "asgi",
     "connect",
+    "connect_http",
     "connect_stdio",
     "connect_stream",
     "memory_pair",
     "run",
+    "run_http",
+    "serve_http",
     "serve_listeners",
     "serve_stdio",
     "serve_stream",
 ]
+
+# What serves HTTP is loaded when it is asked for first: a server on a pipe starts sooner without it.
+_LATER = {
+    "AsgiApp": "._asgi",
+    "HttpAddress": "._http_server",
+    "asgi": "._asgi",
+    "run_http": "._http_server",
+    "serve_http": "._http_server",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module, __name__), name)

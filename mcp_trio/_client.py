@@ -1,4 +1,4 @@
-"""The client: what trio adds to a `Caller` is the waiting, and a link to carry the conversation.
+"""The client: what trio adds to a `Caller` is the waiting, and a carrier of the conversation.
 
 Rules of this file:
 
@@ -7,37 +7,50 @@ Rules of this file:
 3. `Client.aclose` may be called from any task, at any time, in any order among clients.
 4. Callbacks that answer the server run in tasks of the client's. They are over when the block of `connect` is.
 
-What may be asked in which revision, and what an answer means, is the core's.
+What may be asked in which revision, and what an answer means, is the core's. How the conversation travels, on a stream or over
+HTTP, is its carrier's.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
 from mcp_core import Caller, MessageRejected, Waiter
 
 from ._jobs import start_job
-from ._link import Link
-from ._trace import TracedStream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
-    from mcp_core import Answering, CallerOptions, CallOptions, Config, Event, Steps
+    from mcp_core import Answering, CallerOptions, CallOptions, Config, Connection, Event, Steps
 
-    from ._trace import Trace
-
-__all__ = ["Client"]
+__all__ = ["Carrier", "Client"]
 
 _LAST_WRITE: Final = 1.0
 
 T = TypeVar("T")
 
 _log = logging.getLogger("mcp_trio")
+
+
+class Carrier(Protocol):
+    """What brings a conversation to the server and back. It never raises: how it goes is told by the connection's events."""
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Carry the conversation in tasks of `nursery`."""
+
+    def pump(self) -> None:
+        """To be called after any call into the connection, from any task of this run. This waits for nothing."""
+
+    async def flush(self) -> None:
+        """Wait until the server was told all that there is to tell, or cannot be told."""
+
+    async def aclose(self) -> None:
+        """Let go of everything that is open. Any number of times."""
 
 
 class _Call(Waiter[T]):
@@ -70,17 +83,19 @@ class _Call(Waiter[T]):
 
 
 class Client(Caller):
-    """One open conversation with a server. Made by `connect`, `connect_stdio` or `connect_stream`.
+    """One open conversation with a server. Made by `connect`, `connect_http`, `connect_stdio` or `connect_stream`.
 
     Its calls, what they can be told and what they raise are those of `Caller`. A call is cancelled by leaving its scope.
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, config: Config, options: CallerOptions, trace: Trace | None = None
+        self,
+        config: Config,
+        options: CallerOptions,
+        carry: Callable[[Connection, Callable[[Event], None]], Carrier],
     ) -> None:
         super().__init__(config, options, trio.current_time, trio.sleep)
-        self._stream = stream if trace is None else TracedStream(stream, trace)
-        self._link = Link(self._conn, self._stream, self._take)
+        self._carrier = carry(self._conn, self._take)
         self._settled = trio.Event()
         self._closing = False
         self._flushed = trio.Event()
@@ -94,9 +109,8 @@ class Client(Caller):
         """
         self._nursery = nursery
         self._open()
-        for run in (self._link.write, self._link.tick, self._link.read):
-            nursery.start_soon(run)
-        self._link.pump()
+        self._carrier.start(nursery)
+        self._carrier.pump()
         await self._settled.wait()
         self._standing.require_open()
 
@@ -104,7 +118,7 @@ class Client(Caller):
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`.
 
         When it returns, whoever called it first, the server was told what it need not work on any more, unless it did not
-        read for a second, and the stream is closed.
+        read for a second, and every stream is closed.
         """
         with trio.CancelScope(shield=True):
             if self._closing:
@@ -112,37 +126,36 @@ class Client(Caller):
             else:
                 self._closing = True
                 self._conn.close()
-                self._link.pump()
+                self._carrier.pump()
                 try:
                     with trio.move_on_after(_LAST_WRITE):
-                        await self._link.flush()
+                        await self._carrier.flush()
                 finally:
                     self._flushed.set()
-                    self._link.stop_reading()
             with trio.move_on_after(_LAST_WRITE):
-                await self._stream.aclose()
+                await self._carrier.aclose()
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
         try:
             call.begin()
             with trio.CancelScope(deadline=call.until) as call.scope:
-                self._link.pump()
+                self._carrier.pump()
                 await call.wait()
         finally:
             self._drop(call)
             if self._conn.queued():
-                self._link.pump()
+                self._carrier.pump()
         return call.result()
 
     async def _awaited(self, work: Awaitable[T]) -> T:
         return await work
 
     def _run(self, answering: Answering) -> None:
-        start_job(answering, self._nursery, self._link.pump)
+        start_job(answering, self._nursery, self._carrier.pump)
 
     def _pump(self) -> None:
-        self._link.pump()
+        self._carrier.pump()
 
     def _report(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)

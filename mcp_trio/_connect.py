@@ -1,39 +1,51 @@
-"""The ways to a `Client`: a server in this process, in a child process, or at the other end of a stream.
+"""The ways to a `Client`: a server in this process, in a child process, at a URL, or at the other end of a stream.
 
 Rules of this file:
 
 1. Each is a context manager, so that nothing it starts outlives it, and what its block raises comes out as it is.
 2. What can be said about a conversation is said once, in the core's `CallerOptions`, whatever carries it; here is added what
-   only a stream has.
+   only one kind of carrier has.
+3. What HTTP needs is imported when it is asked for: a client of a pipe does not pay for it.
 
 How a revision is found is the core's; here only is decided to start a server once more that died of the question.
 """
 
 from __future__ import annotations
 
+import secrets
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Final, Unpack
 
 from mcp_core import CallerOptions, ConnectFailed, client_config
 from mcp_core.registry import Server
 
 from ._child import Grace, spawn
 from ._client import Client
+from ._link import StreamCarrier
 from ._memory import memory_pair
 from ._nursery import open_quiet_nursery
 from ._server import converse
+from ._trace import TracedStream, Watcher
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     import trio
 
+    from mcp_core import Connection, Event
+
     from ._child import Child, Stderr
+    from ._client import Carrier
     from ._trace import Trace
 
-__all__ = ["ClientOptions", "connect", "connect_stdio", "connect_stream"]
+__all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream"]
+
+# A process may take its time to start; a server that has taken the connection runs already.
+_INITIALIZE_OVER_HTTP: Final = 30.0
 
 
 class ClientOptions(CallerOptions, total=False):
@@ -48,26 +60,30 @@ class ClientOptions(CallerOptions, total=False):
 
 
 def connect(
-    target: Server | Sequence[str | os.PathLike[str]], **options: Unpack[ClientOptions]
+    target: str | Server | Sequence[str | os.PathLike[str]], **options: Unpack[ClientOptions]
 ) -> AbstractAsyncContextManager[Client]:
     """Connect to a server and, at the end of the block, close it: `async with connect(target) as client: ...`.
 
     Args:
-        target: words of a command, which is started as a child process (`connect_stdio` has more to say about it), or
-            a `Server`, which is run in this process.
+        target: a URL, `http://...` or `https://...` (`connect_http` has more to say about it); words of a command, which is
+            started as a child process (so has `connect_stdio`); or a `Server`, which is run in this process.
         options: see `ClientOptions`.
 
-    *Resource handling* and *Error handling*: as `connect_stdio`.
+    *Resource handling* and *Error handling*: as `connect_http` and `connect_stdio`.
 
     Raises:
-        ConnectFailed: the server could not be started, or no conversation came about.
-        TypeError: the target is neither.
-        ValueError: an option is out of its range.
+        ConnectFailed: the server could not be started or reached, or no conversation came about.
+        TypeError: the target is none of these.
+        ValueError: an option is out of its range, or the URL cannot be read.
     """
     if isinstance(target, Server):
         return _connect_memory(target, options)
+    if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
+        return connect_http(target, **options)
     if isinstance(target, str) or not hasattr(target, "__iter__"):
-        raise TypeError(f"connect to a Server or to a command as a list of words, not to {target!r}")
+        raise TypeError(
+            f"connect to a URL, to a Server or to a command as a list of words, not to {target!r}"
+        )
     return connect_stdio(target, **options)
 
 
@@ -84,7 +100,7 @@ async def connect_stream(stream: trio.abc.Stream, **options: Unpack[ClientOption
     """
     config = client_config(options)
     async with open_quiet_nursery() as nursery:
-        client = Client(stream, config, options, options.get("trace"))
+        client = Client(config, options, _on(stream, options))
         try:
             await client.open(nursery)
             yield client
@@ -129,7 +145,7 @@ async def connect_stdio(
             spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
             open_quiet_nursery() as nursery,
         ):
-            client = Client(child.stream, config, options, options.get("trace"))
+            client = Client(config, options, _on(child.stream, options))
             try:
                 try:
                     await client.open(nursery)
@@ -148,6 +164,63 @@ async def connect_stdio(
 
 
 @asynccontextmanager
+async def connect_http(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+    proxy: str | None = "environment",
+    **options: Unpack[ClientOptions],
+) -> AsyncIterator[Client]:
+    """Connect to a server at a URL (2026-07-28, basic/transports/streamable-http, and what came before it).
+
+    Each message is a request of HTTP/1.1, and connections are used again. One that breaks ends the calls that used it, and not the
+    conversation. A server's stream of events that breaks is taken up again where the revision has that.
+
+    Args:
+        url: `http://...` or `https://...`, without a user and password.
+        headers: sent with each request, as `{"authorization": "Bearer ..."}`. Calls have an option `headers` of their own.
+        tls: whom to trust and what to show; by default what the system trusts.
+        proxy: the URL of an HTTP proxy; `None` for none; by default the one that the environment has for this server (`HTTP_PROXY`,
+            `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and none for a server on this machine.
+        options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
+
+    *Resource handling*: at the end of the block a session is ended by telling the server, which has a second for it, and all
+    connections are closed.
+    *Error handling*: what the block raises passes through as it is, in no group. Redirects are not followed.
+
+    Raises:
+        ConnectFailed: the server could not be reached or is not trusted, it wants an access token (then its cause is `AuthRequired`),
+            or no conversation came about.
+        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
+    """
+    from mcp_core.http import HttpClient, HttpClientOptions, Url
+
+    from ._dial import Way
+    from ._http_client import HttpCarrier
+
+    told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    trace = options.get("trace")
+    tell = None if trace is None else Watcher(trace).tell
+    heard = None if tell is None else partial(tell, "received")
+    http_options = HttpClientOptions(headers=headers or {}, entropy=secrets.token_bytes, heard=heard)
+    way = Way(*Url.parse(url).origin, tls=tls, proxy=proxy)
+    config = client_config(told)
+
+    def carry(conn: Connection, take: Callable[[Event], None]) -> Carrier:
+        sent = None if tell is None else partial(tell, "sent")
+        return HttpCarrier(HttpClient(conn, url, http_options), way, take, sent)
+
+    async with open_quiet_nursery() as nursery:
+        client = Client(config, told, carry)
+        try:
+            await client.open(nursery)
+            yield client
+        finally:
+            await client.aclose()
+
+
+@asynccontextmanager
 async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterator[Client]:
     ours, theirs = memory_pair()
     # The lifespan is entered here: what it raises is the caller's to hear, not a client's that finds the server gone.
@@ -155,6 +228,15 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
         nursery.start_soon(converse, server, theirs, value)
         async with connect_stream(ours, **options) as client:
             yield client
+
+
+def _on(
+    stream: trio.abc.Stream, options: ClientOptions
+) -> Callable[[Connection, Callable[[Event], None]], Carrier]:
+    """How a conversation is carried on `stream`."""
+    trace = options.get("trace")
+    carried = stream if trace is None else TracedStream(stream, trace)
+    return lambda conn, take: StreamCarrier(conn, carried, take)
 
 
 def _last_words(child: Child) -> str:

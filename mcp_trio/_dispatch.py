@@ -1,4 +1,4 @@
-"""What trio adds to a `Service`: a task and a cancel scope for each handler that needs one, threads, a log, names for faults.
+"""The server's side of one conversation over a `Link`: its handlers, each in a task with a cancel scope if it needs one.
 
 Rules of this file:
 
@@ -12,90 +12,41 @@ Which requests there are, and how each is answered, is `mcp_core.registry.Servic
 from __future__ import annotations
 
 import contextvars
-import logging
-import math
-import secrets
-import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from mcp_core import ConnectionClosed, LocalProtocolError, MessageRejected, RequestCancelled
-from mcp_core.registry import Runtime, Service
+from mcp_core.registry import Service
 
 from ._jobs import start_job
+from ._runtime import TrioRuntime, act_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from mcp_core import Event, RequestReceived
-    from mcp_core.registry import Round, Server
+    from mcp_core import Event
+    from mcp_core.registry import Server
+    from mcp_core.types import RequestId
 
     from ._link import Link
 
 __all__ = ["Dispatch"]
 
-T = TypeVar("T")
 
-_log = logging.getLogger("mcp_trio")
-
-
-class _TrioRuntime(Runtime):
+class _LinkRuntime(TrioRuntime):
     """One conversation over a `Link`."""
 
     def __init__(self, link: Link) -> None:
+        super().__init__()
         self._link = link
-        self._trio = trio.lowlevel.current_trio_token()
-
-    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
-
-    def reference(self) -> str:
-        return secrets.token_hex(4)
 
     def pump(self) -> None:
         self._link.pump()
 
-    def soon(self, function: Callable[[], object]) -> None:
-        with suppress(trio.RunFinishedError):
-            self._trio.run_sync_soon(function, idempotent=True)
-
-    @property
-    def full(self) -> bool:
+    def full(self, id: RequestId) -> bool:
         return self._link.full
 
-    def drain(self) -> Coroutine[Any, Any, None]:
-        return self._link.drain()
-
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
-        return trio.to_thread.run_sync(function, abandon_on_cancel=True)
-
-    async def ask(self, asked: Round[T]) -> T:
-        awake = trio.Event()
-        limit = math.inf if asked.seconds is None else asked.seconds
-        try:
-            with asked.under_way(awake.set), trio.move_on_after(limit):
-                await awake.wait()
-        except LocalProtocolError:
-            await trio.lowlevel.checkpoint_if_cancelled()  # as below
-            raise
-        # Who was cancelled is to hear of that, and not that there is nobody to answer any more.
-        await trio.lowlevel.checkpoint_if_cancelled()
-        return asked.result()
-
-    def wall_time(self) -> float:
-        return time.time()
-
-    def entropy(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
-
-    @property
-    def in_worker_thread(self) -> bool:
-        return not trio.lowlevel.in_trio_run()
-
-    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return trio.from_thread.run(function)
+    async def drain(self, id: RequestId) -> None:
+        await self.breathe()
+        await self._link.drain()
 
 
 class Dispatch:
@@ -116,20 +67,13 @@ class Dispatch:
     def serve(self, link: Link) -> None:
         """Say over which link the conversation goes."""
         self._link = link
-        self._service = Service(self._server, link.conn, _TrioRuntime(link), self._lifespan)
+        self._service = Service(self._server, link.conn, _LinkRuntime(link), self._lifespan)
 
     def take(self, event: Event) -> None:
         """Act on one event, without waiting."""
-        # What runs at once gets a context of its own, as a task would: what it sets is not for the next one.
-        job = contextvars.copy_context().run(self._service.take, event)
+        job = contextvars.copy_context().run(act_on, event, self._service)
         if job is not None:
             start_job(job, self._nursery, self._after)
-        elif isinstance(event, RequestCancelled):
-            _log.debug("request %r cancelled: %s", event.id, event.reason)
-        elif isinstance(event, MessageRejected):
-            _log.debug("message rejected: %s", event.error)
-        elif isinstance(event, ConnectionClosed):
-            _log.debug("conversation ended: %s", event.error)
 
     def close(self) -> None:
         """The conversation is over."""

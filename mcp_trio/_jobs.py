@@ -2,32 +2,38 @@
 
 Rule of this file: what becomes of an exception is the job's to decide. Only trio's own cancellation travels on by itself, for
 it belongs to whoever cancelled.
+
+The task of a job is there anyway when the job is over: what has to be waited for then, such as the writing of its answer, may
+use it, and costs no task of its own.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from mcp_core import Answering
     from mcp_core.registry import Job
 
+    # What is called when a job is over, and gives what has to be waited for then.
+    After = Callable[[], Callable[[], Coroutine[Any, Any, None]] | None]
+
 __all__ = ["start_job"]
 
 
-def start_job(job: Job | Answering, nursery: trio.Nursery, after: Callable[[], object]) -> None:
-    """Run `job` in `nursery`, and call `after` when it is over."""
+def start_job(job: Job | Answering, nursery: trio.Nursery, after: After) -> None:
+    """Run `job` in `nursery`, and call `after` when it is over. What it gives is run then, unless the nursery is cancelled."""
     scope = trio.CancelScope()
     job.stop = scope.cancel
     nursery.start_soon(_run, job, scope, after)
 
 
-async def _run(job: Job | Answering, scope: trio.CancelScope, after: Callable[[], object]) -> None:
+async def _run(job: Job | Answering, scope: trio.CancelScope, after: After) -> None:
     try:
         with scope:
             job.done(await job)
@@ -39,7 +45,9 @@ async def _run(job: Job | Answering, scope: trio.CancelScope, after: Callable[[]
             raise cancelled from None
     finally:
         job.dropped()
-        after()
+        finish = after()
+    if finish is not None:
+        await finish()
 
 
 def _split(exc: BaseException) -> tuple[BaseException | None, BaseException | None]:

@@ -8,7 +8,8 @@ Rules of this file:
    waits, so a reader that answers by itself needs no other task.
 3. Back-pressure reaches the peer: while the connection says `PAUSED` nothing is read, and who sends much waits in `drain`.
 
-It makes no decision of the protocol and knows neither requests nor handlers: `take` gets every event.
+It makes no decision of the protocol and knows neither requests nor handlers: `take` gets every event. A client's link has its
+stream for itself, and is a `StreamCarrier`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Connection, Event
 
-__all__ = ["Link"]
+__all__ = ["Link", "StreamCarrier"]
 
 _READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
 _CLOSED: Final = State.CLOSED
@@ -149,8 +150,7 @@ class Link:
         return self._pump.full
 
     async def drain(self) -> None:
-        """Wait while more than the high-water mark is queued; at least a checkpoint."""
-        await trio.lowlevel.checkpoint()
+        """Wait while more than the high-water mark is queued. No checkpoint if it is not."""
         while self._pump.full and not self.broken:
             await self._written.park()
 
@@ -167,3 +167,15 @@ class Link:
             self.pump()
             self._written.unpark_all()
             self.stop_reading()
+
+
+class StreamCarrier(Link):
+    """The link of a client, which runs by itself and closes its stream."""
+
+    def start(self, nursery: trio.Nursery) -> None:
+        for run in (self.write, self.tick, self.read):
+            nursery.start_soon(run)
+
+    async def aclose(self) -> None:
+        self.stop_reading()
+        await self._stream.aclose()

@@ -354,7 +354,7 @@ async def test_an_answer_that_comes_with_the_cancellation_wins(nursery: trio.Nur
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
         client._conn.receive_data(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % asked["id"], 0.0)
-        client._link.pump()
+        client._pump()
         caller.scope.cancel()
         await caller.ended.wait()
         assert caller.result == t.CallToolResult(content=[])
@@ -652,8 +652,8 @@ async def test_a_server_that_goes_away_ends_every_call_at_once(
         if how == "says its last half word":
             await wire.stream.send_all(b'{"jsonrpc":"2.0","id":')
         if how == "breaks":
-            client._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
-            client._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
+            client._carrier._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
+            client._carrier._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
         else:
             await wire.stream.aclose()
         for caller in callers:
@@ -670,7 +670,7 @@ async def test_a_server_that_no_longer_listens_is_noticed_at_the_next_call(nurse
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         await wire.hear()
-        client._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
+        client._carrier._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
         with pytest.raises(ConnectionLost, match="the connection broke"):
             await client.ping()
         await caller.ended.wait()

@@ -1,0 +1,13 @@
+"""For the tests of the drivers on trio."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_trio._runtime import TrioRuntime
+
+
+@pytest.fixture(autouse=True)
+def _at_every_word_the_others_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would depend on the pace of the machine which messages leave together."""
+    monkeypatch.setattr(TrioRuntime, "breath", 0.0)

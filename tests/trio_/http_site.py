@@ -1,0 +1,294 @@
+"""The other end of an HTTP connection, in bytes, and a site that does what it is told: so that the driver is tried by itself.
+
+`HttpWire` talks to a driver over a stream and reads answers with a reader of its own, which knows lengths and chunks and nothing
+that it does not need. `FakeSite` has the face of `mcp_core.http.Site`, and an answer for each path.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import trio
+import trio.testing
+
+from mcp_core import NEED_DATA
+from mcp_core.http import Body, End, Head, RequestHead
+from mcp_trio import memory_pair
+from mcp_trio._h11_server import Exchanged, H11Connection
+from mcp_trio._reception import Reception, open_reception
+from tests.trio_.wire import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from mcp_core.http import Action
+
+__all__ = ["Answer", "FakeExchange", "FakeSite", "HttpWire", "get", "post", "serving", "split_answers"]
+
+
+class Answer(NamedTuple):
+    """One answer as it was read: the names of headers are in lower case."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+
+
+def post(target: str = "/echo", body: bytes = b"", *headers: bytes, version: bytes = b"1.1") -> bytes:
+    """A request with a body."""
+    lines = [b"POST %b HTTP/%b" % (target.encode(), version), b"host: localhost", *headers]
+    if not any(header.lower().startswith(b"transfer-encoding") for header in headers):
+        lines.append(b"content-length: %d" % len(body))
+    return b"\r\n".join([*lines, b"", body])
+
+
+def get(target: str = "/echo", *headers: bytes, method: bytes = b"GET") -> bytes:
+    """A request without one."""
+    return b"\r\n".join(
+        [b"%b %b HTTP/1.1" % (method, target.encode()), b"host: localhost", *headers, b"", b""]
+    )
+
+
+class HttpWire:
+    """Somebody who speaks HTTP over `stream`."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.heard = b""
+
+    async def send(self, data: bytes) -> None:
+        await self.stream.send_all(data)
+
+    async def more(self) -> bool:
+        """Hear something more; False at the end."""
+        with trio.fail_after(PATIENCE * 5):
+            data = bytes(await self.stream.receive_some(65_536))
+        self.heard += data
+        return bool(data)
+
+    async def answer(self, *, to: bytes = b"POST") -> Answer:
+        """The next answer, whole. `to` is the method of its request.
+
+        Raises:
+            EOFError: the connection ended before that.
+        """
+        while (found := _first(self.heard, to)) is None:
+            if not await self.more():
+                found = _first(self.heard, to, ended=True)
+                if found is None:
+                    raise EOFError(self.heard)
+                break
+        answer, self.heard = found
+        return answer
+
+    async def ask(self, request: bytes) -> Answer:
+        await self.send(request)
+        return await self.answer(to=request.partition(b" ")[0])
+
+    async def until(self, wanted: bytes) -> bytes:
+        """Hear until `wanted` was heard; gives all that came up to it."""
+        while wanted not in self.heard:
+            if not await self.more():
+                raise EOFError(self.heard)
+        before, _, self.heard = self.heard.partition(wanted)
+        return before + wanted
+
+    async def rest(self) -> bytes:
+        """Everything up to the end of the connection."""
+        while await self.more():
+            pass
+        heard, self.heard = self.heard, b""
+        return heard
+
+
+def split_answers(data: bytes) -> list[Answer]:
+    """The answers in what was heard until the end of a connection.
+
+    Raises:
+        ValueError: the last one is not whole.
+    """
+    answers = []
+    while data:
+        found = _first(data, b"POST", ended=True)
+        if found is None:
+            raise ValueError(data)
+        answers.append(found[0])
+        data = found[1]
+    return answers
+
+
+def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, bytes] | None:
+    """The first answer in `data`, to a request by the method `asked`, and what is behind it."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    first, *lines = head.split(b"\r\n")
+    line = re.fullmatch(rb"HTTP/1\.1 (\d{3}) [^\r]*", first)
+    assert line is not None, first
+    status = int(line[1])
+    pairs = [line.split(b": ", 1) for line in lines]
+    headers = {name.lower(): value for name, value in pairs}
+    assert len(headers) == len(pairs), f"a header stands twice: {head!r}"
+    if asked == b"HEAD" or status in (100, 204, 304):
+        return Answer(status, headers, b""), rest
+    if b"content-length" in headers:
+        assert b"transfer-encoding" not in headers
+        size = int(headers[b"content-length"])
+        return (Answer(status, headers, rest[:size]), rest[size:]) if len(rest) >= size else None
+    if headers.get(b"transfer-encoding") == b"chunked":
+        body = b""
+        while True:
+            length, newline, rest = rest.partition(b"\r\n")
+            if not newline or len(rest) < (size := int(length, 16)) + 2:
+                return None
+            assert rest[size : size + 2] == b"\r\n"
+            body, rest = body + rest[:size], rest[size + 2 :]
+            if not size:
+                return Answer(status, headers, body), rest
+    return (Answer(status, headers, rest), b"") if ended else None
+
+
+# -- A site --------------------------------------------------------------------------------------------------------------
+
+
+class FakeExchange:
+    """One request to a `FakeSite`. `body` is what came of it; `gone_at` when the client went before the end."""
+
+    conversation = None
+    method = ""
+
+    def __init__(self, site: FakeSite, head: RequestHead, token: Any) -> None:
+        self.site = site
+        self.head = head
+        self.token = token
+        self.body = b""
+        self.reading = True
+        self.over = False
+        self.hang_up = False
+        self.gone_at: float | None = None
+        self._actions: list[Action] = []
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        assert self.reading
+        assert self.gone_at is None
+        self.body += data
+        if not data:
+            self.reading = False
+            self.site.answer(self)
+
+    def disconnected(self, now: float) -> None:
+        assert self.gone_at is None
+        self.gone_at, self.reading = now, False
+
+    def say(self, *actions: Action) -> None:
+        """What is to be written; nothing is said to who is gone."""
+        if self.gone_at is None:
+            self._actions += actions
+            self.site.to_write.append(self)
+
+    def actions_to_send(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        self.over = self.over or (bool(actions) and type(actions[-1]) is End)
+        return actions
+
+
+class FakeSite:
+    """Answers by path.
+
+    `/echo`: the body, once it is complete. `/stream`: a head at once. `/nothing`: 204. `/refuse`: 403 without reading. `/hang-up`:
+    413, and nothing more. `/fault`, `/fault-later`: a mistake of our own. Elsewhere: what `on_complete` or the test says.
+    """
+
+    def __init__(self) -> None:
+        self.exchanges: list[FakeExchange] = []
+        self.to_write: list[FakeExchange] = []
+        self.times: list[float] = []
+        self.deadline: float | None = None
+        self.log: list[str] = []
+        self.on_complete: Callable[[FakeExchange], None] | None = None
+
+    def begin(self, head: RequestHead, now: float, *, token: Any = None) -> Any:
+        if head.target == b"/fault":
+            raise ZeroDivisionError("a mistake of our own")
+        exchange = FakeExchange(self, head, token)
+        self.exchanges.append(exchange)
+        if head.target in (b"/refuse", b"/hang-up"):
+            exchange.reading = False
+            exchange.hang_up = head.target == b"/hang-up"
+            exchange.say(Head(413 if exchange.hang_up else 403, []), Body(b"no"), End())
+        return exchange
+
+    def answer(self, exchange: FakeExchange) -> None:
+        match exchange.head.target.partition(b"?")[0]:
+            case b"/fault-later":
+                raise ZeroDivisionError("a mistake of our own")
+            case b"/stream":
+                exchange.say(Head(200, [(b"content-type", b"text/event-stream")]))
+            case b"/nothing":
+                exchange.say(Head(204, []), End())
+            case b"/bad-header":
+                exchange.say(Head(200, [(b"x", b"a\r\nb")]), End())
+            case b"/echo":
+                headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(exchange.body))]
+                body = [Body(exchange.body)] if exchange.body else []
+                exchange.say(Head(200, headers), *body, End())
+        if self.on_complete is not None:
+            self.on_complete(exchange)
+
+    def next_event(self) -> Any:
+        return NEED_DATA
+
+    def ready(self) -> list[Any]:
+        ready, self.to_write = self.to_write, []
+        return ready
+
+    def next_deadline(self) -> float | None:
+        return self.deadline
+
+    def handle_timeout(self, now: float) -> None:
+        if self.deadline is not None and now >= self.deadline:
+            self.times.append(now)
+            self.deadline = None
+
+    def wind_down(self) -> None:
+        self.log.append("wind down")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+class Serving:
+    """A reception for a site, and connections to it. `open` is how many of them are served."""
+
+    def __init__(self, reception: Reception, nursery: trio.Nursery) -> None:
+        self.reception = reception
+        self.nursery = nursery
+        self.told: list[Exchanged] = []
+        self.connections: list[H11Connection] = []
+        self.open = 0
+
+    def connect(self, stream: trio.abc.Stream | None = None) -> HttpWire:
+        """A new connection, or one over `stream`, to whose other end the test talks itself."""
+        ours, theirs = memory_pair()
+        connection = H11Connection(self.reception, stream or ours, self.told.append)
+        self.connections.append(connection)
+        self.open += 1
+
+        async def serve() -> None:
+            try:
+                await connection.serve()
+            finally:
+                self.open -= 1
+
+        self.nursery.start_soon(serve)
+        return HttpWire(theirs)
+
+
+@asynccontextmanager
+async def serving(site: Any) -> AsyncIterator[Serving]:
+    """Serve `site`. At the end what is still open is cancelled."""
+    async with open_reception(site) as reception, trio.open_nursery() as nursery:
+        yield Serving(reception, nursery)
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,136 @@
+"""A real server over HTTP, on streams in memory: a listener of them, and a client's words for what goes over one connection."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from mcp_core.http import Gate, HttpOptions
+from mcp_trio import memory_pair
+from mcp_trio._http_server import serve_listening
+from tests.core.helpers import INITIALIZED, D, E, Message, encoded, initialize, modern, request
+from tests.trio_.http_site import Answer, HttpWire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from mcp_core.registry import Server
+
+__all__ = ["MemoryListener", "Talker", "events_in", "served_over_http"]
+
+_USUAL: Final = (
+    b"host: localhost",
+    b"accept: application/json, text/event-stream",
+    b"content-type: application/json",
+)
+
+
+class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
+    """Whoever calls `connect` is let in."""
+
+    def __init__(self) -> None:
+        self._knock, self._door = trio.open_memory_channel[trio.abc.HalfCloseableStream](1_000)
+        self.closed = False
+
+    def connect(self) -> trio.abc.HalfCloseableStream:
+        ours, theirs = memory_pair()
+        self._knock.send_nowait(theirs)
+        return ours
+
+    async def accept(self) -> trio.abc.HalfCloseableStream:
+        return await self._door.receive()
+
+    async def aclose(self) -> None:
+        self.closed = True
+        self._door.close()
+        await trio.lowlevel.checkpoint()
+
+
+class Talker(HttpWire):
+    """A client of `version` on one connection. `session` is what it was given to show."""
+
+    def __init__(self, stream: trio.abc.Stream, version: str = D, session: bytes = b"") -> None:
+        super().__init__(stream)
+        self.version = version
+        self.session = session
+
+    def posting(self, message: Message, *headers: bytes) -> bytes:
+        """The bytes of a POST of `message`."""
+        body = encoded(message)
+        lines = [*_USUAL, *self._about(message), *headers, b"content-length: %d" % len(body)]
+        return b"\r\n".join([b"POST /mcp HTTP/1.1", *lines, b"", body])
+
+    def getting(self, *headers: bytes, method: bytes = b"GET") -> bytes:
+        """The bytes of a request without a body."""
+        lines = [b"host: localhost", b"accept: text/event-stream", *self._about({}), *headers]
+        return b"\r\n".join([method + b" /mcp HTTP/1.1", *lines, b"", b""])
+
+    def _about(self, message: Message) -> list[bytes]:
+        if message.get("method") == "initialize":
+            return []
+        lines = [b"mcp-protocol-version: " + self.version.encode()]
+        if self.session:
+            lines.append(b"mcp-session-id: " + self.session)
+        if self.version == E and message:
+            lines.append(b"mcp-method: " + message["method"].encode())
+            if "name" in message.get("params", {}):
+                lines.append(b"mcp-name: " + message["params"]["name"].encode())
+        return lines
+
+    async def post(self, message: Message) -> Answer:
+        return await self.ask(self.posting(message))
+
+    async def shake_hands(self) -> None:
+        """Begin a session, where there are sessions."""
+        if self.version == E:
+            return
+        answer = await self.post(initialize(self.version))
+        assert answer.status == 200, answer
+        self.session = answer.headers[b"mcp-session-id"]
+        assert (await self.post(INITIALIZED)).status == 202
+
+    def calling(self, id: Any, name: str, arguments: Mapping[str, Any] | None = None, **meta: Any) -> Message:
+        """A tool call."""
+        params = {"name": name, "arguments": arguments or {}}
+        if self.version == E:
+            return modern(id, "tools/call", params, **meta)
+        return request(id, "tools/call", {**params, "_meta": meta} if meta else params)
+
+    async def call(self, id: Any, name: str, arguments: Mapping[str, Any] | None = None) -> Message:
+        """Call a tool, which says nothing before its answer."""
+        answer = await self.post(self.calling(id, name, arguments))
+        assert answer.headers[b"content-type"] == b"application/json", answer
+        message: Message = json.loads(answer.body)
+        return message
+
+    def again(self, listener: MemoryListener) -> Talker:
+        """The same client on another connection."""
+        return Talker(listener.connect(), self.version, self.session)
+
+
+def events_in(body: bytes) -> list[Message]:
+    """The messages in a stream of events."""
+    lines = [line[6:] for line in body.split(b"\n") if line.startswith(b"data: ")]
+    return [json.loads(line) for line in lines if line]
+
+
+@asynccontextmanager
+async def served_over_http(server: Server, **options: Any) -> AsyncIterator[MemoryListener]:
+    """Serve at `/mcp`. At the end it is cancelled, unless it is over. `options` are those of an endpoint or of serving."""
+    listener = MemoryListener()
+    of_endpoint = {name: options.pop(name) for name in ("reply", "sessions", "limits") if name in options}
+    serve = partial(
+        serve_listening,
+        [listener],  # type: ignore[list-item]
+        {"/mcp": server},
+        HttpOptions(gate=Gate("127.0.0.1"), **of_endpoint),
+        **{"routes": {}, **options},
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        yield listener
+        nursery.cancel_scope.cancel()

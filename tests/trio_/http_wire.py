@@ -1,0 +1,214 @@
+"""An HTTP server that a test plays, request by request, on memory streams or sockets: what the tests of the HTTP client speak to.
+
+`PlayedServer` hands each request to `play`, in a task of the connection's. Its default is a server of MCP that opens a conversation
+in `version` and answers what is in `answers` by method.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import h11
+import pytest
+import trio
+
+from mcp_trio import connect_http, memory_pair
+from mcp_trio._h11_client import H11Client
+from mcp_trio._nursery import open_quiet_nursery
+from tests.core.helpers import D, E
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from mcp_core.http import RequestHead
+    from mcp_trio import Client
+    from tests.core.helpers import Message
+
+URL: Final = "http://played.test/mcp"
+JSON: Final = (("content-type", "application/json"),)
+EVENTS: Final = (("content-type", "text/event-stream"),)
+INFO: Final = {"name": "played", "version": "1"}
+
+
+class Request:
+    """A request that was read to its end, and the means to answer it."""
+
+    def __init__(self, connection: Connection, head: h11.Request, body: bytes) -> None:
+        self.connection = connection
+        self.method = head.method.decode()
+        self.target = head.target.decode()
+        self.headers = {name.decode(): value.decode() for name, value in head.headers}
+        self.message: Message = json.loads(body) if body else {}
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {self.rpc_method}>"
+
+    @property
+    def rpc_method(self) -> str:
+        method = self.message.get("method", "")
+        assert isinstance(method, str)
+        return method
+
+    async def answer(
+        self, status: int = 200, body: bytes = b"", headers: Iterable[tuple[str, str]] = JSON
+    ) -> None:
+        every = [*headers, ("content-length", str(len(body)))]
+        await self.connection.send(
+            h11.Response(status_code=status, headers=every), h11.Data(data=body), h11.EndOfMessage()
+        )
+
+    async def result(self, result: Any, headers: Iterable[tuple[str, str]] = ()) -> None:
+        answer = {"jsonrpc": "2.0", "id": self.message["id"], "result": result}
+        await self.answer(200, json.dumps(answer).encode(), [*JSON, *headers])
+
+    async def begin_stream(self) -> None:
+        await self.connection.send(h11.Response(status_code=200, headers=list(EVENTS)))
+
+    async def event(self, message: Any, id: str | None = None) -> None:
+        told = f"id: {id}\n" if id is not None else ""
+        await self.connection.send(h11.Data(data=f"{told}data: {json.dumps(message)}\n\n".encode()))
+
+    async def end(self) -> None:
+        await self.connection.send(h11.EndOfMessage())
+
+
+class Connection:
+    """The server's end of one connection."""
+
+    def __init__(self, server: PlayedServer, stream: trio.abc.Stream) -> None:
+        self.server = server
+        self.stream = stream
+        self.requests = 0
+        self.http = h11.Connection(h11.SERVER)
+
+    async def send(self, *events: Any) -> None:
+        await self.stream.send_all(b"".join(self.http.send(event) or b"" for event in events))
+
+    async def serve(self) -> None:
+        """Play request after request, until either side closes."""
+        try:
+            while True:
+                request = await self._request()
+                if request is None:
+                    return
+                self.requests += 1
+                self.server.requests.append(request)
+                await self.server.play(request)
+                if self.http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+                    return
+                self.http.start_next_cycle()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
+            pass
+        finally:
+            await trio.aclose_forcefully(self.stream)
+            self.server.closed += 1
+
+    async def _request(self) -> Request | None:
+        head: h11.Request | None = None
+        body = bytearray()
+        while True:
+            event = self.http.next_event()
+            if event is h11.NEED_DATA:
+                self.http.receive_data(bytes(await self.stream.receive_some()))
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                assert head is not None
+                return Request(self, head, bytes(body))
+            else:
+                return None
+
+
+class PlayedServer:
+    """A server of which the test plays what it wants.
+
+    `requests` are those that came, in order; `opened` and `closed` count connections, as it sees them; `clients` are the other ends of
+    those in memory. `answers` are results by method, or what to do
+    with a request. A legacy server has a session if `session` names it.
+    """
+
+    def __init__(self, version: str = D, *, session: str = "", **answers: Any) -> None:
+        self.version = version
+        self.session = session
+        self.answers: dict[str, Any] = {name.replace("_", "/"): answer for name, answer in answers.items()}
+        self.requests: list[Request] = []
+        self.opened = self.closed = 0
+        self.clients: list[trio.abc.Stream] = []
+        self.nursery: trio.Nursery
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        self.opened += 1
+        await Connection(self, stream).serve()
+
+    @property
+    def live(self) -> int:
+        """How many connections in memory the client has not closed."""
+        return sum(not stream._incoming.reader_closed for stream in self.clients)  # type: ignore[attr-defined]
+
+    def heard(self) -> list[str]:
+        """What came, as methods of MCP, or of HTTP where there is no message."""
+        return [request.rpc_method or request.method for request in self.requests]
+
+    async def play(self, request: Request) -> None:
+        answer = self.answers.get(request.rpc_method or request.method)
+        if callable(answer):
+            await answer(request)
+        elif answer is not None:
+            await request.result(answer)
+        elif request.method != "POST":
+            await request.answer(405 if request.method == "GET" else 200)
+        elif request.rpc_method == "server/discover" and self.version == E:
+            offers: Message = {"tools": {}, "logging": {}}
+            found = {"supportedVersions": [E], "capabilities": offers, "ttlMs": 0, "cacheScope": "private"}
+            await request.result({**found, "resultType": "complete"})
+        elif request.rpc_method == "initialize" and self.version != E:
+            opened = {"protocolVersion": self.version, "capabilities": {"tools": {}}, "serverInfo": INFO}
+            await request.result(opened, [("mcp-session-id", self.session)] if self.session else [])
+        elif "id" not in request.message or "method" not in request.message:
+            await request.answer(202)
+        else:
+            await request.answer(400)
+
+
+class MemoryWay:
+    """Stands for a `Way`: each connection is a memory pair, with `server` at the other end."""
+
+    server: PlayedServer
+
+    def __init__(self, scheme: str, host: str, port: int, **options: Any) -> None:
+        self.origin = scheme, host, port
+
+    def address(self, head: RequestHead) -> RequestHead:
+        return head
+
+    async def dial(self) -> H11Client:
+        ours, theirs = memory_pair()
+        self.server.clients.append(ours)
+        self.server.nursery.start_soon(self.server.serve, theirs)
+        await trio.lowlevel.checkpoint()
+        return H11Client(ours)
+
+
+@asynccontextmanager
+async def talking(
+    server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> AsyncIterator[Client]:
+    """A client of `server` in memory. At the end every connection has to be closed."""
+
+    class Way(MemoryWay):
+        pass
+
+    Way.server = server
+    monkeypatch.setattr("mcp_trio._dial.Way", Way)
+    options.setdefault("versions", [server.version])
+    async with open_quiet_nursery() as nursery:
+        server.nursery = nursery
+        async with connect_http(URL, **options) as client:
+            yield client
+        for stream in server.clients:
+            with pytest.raises(trio.ClosedResourceError):
+                await stream.receive_some()

@@ -1,0 +1,418 @@
+"""How connections to HTTP servers come about: addresses, TLS and proxies on real sockets of this machine, and each way to fail."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trustme
+
+from mcp_core import ConnectFailed
+from mcp_core.http import RequestHead
+from mcp_trio import _dial
+from mcp_trio._dial import Proxy, Way, find_proxy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+HEAD = RequestHead(b"GET", b"/where?x", [(b"host", b"there")])
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def ours(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
+    """A context that trusts `authority`."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context
+
+
+def theirs(authority: trustme.CA, *names: str, protocols: tuple[str, ...] = ()) -> ssl.SSLContext:
+    """The context of a server with these names."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(context)
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context
+
+
+@asynccontextmanager
+async def listening(serve: Any, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """A server on this machine; gives its port. What it raises because of a broken stream is nobody's concern."""
+
+    async def answer(stream: trio.SocketStream) -> None:
+        secured = (
+            stream if tls is None else trio.SSLStream(stream, tls, server_side=True, https_compatible=True)
+        )
+        try:
+            await serve(secured)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            await trio.aclose_forcefully(secured)
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, answer, [listener])
+        port = listener.socket.getsockname()[1]
+        assert isinstance(port, int)
+        yield port
+        nursery.cancel_scope.cancel()
+
+
+async def until_blank_line(stream: trio.abc.Stream) -> bytes:
+    head = bytearray()
+    while not head.endswith(b"\r\n\r\n"):
+        more = await stream.receive_some(1)
+        if not more:
+            break
+        head += more
+    return bytes(head)
+
+
+async def hello(stream: trio.abc.Stream) -> None:
+    """Answer one request by what was asked."""
+    head = await until_blank_line(stream)
+    await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(head) + head)
+
+
+async def asked(way: Way) -> bytes:
+    """A request over a new connection, as the server saw it."""
+    seen = bytearray()
+    client = await way.dial()
+    try:
+        await client.run(way.address(HEAD), b"", lambda actions: seen.extend(_bodies(actions)))
+    finally:
+        await client.aclose()
+    return bytes(seen)
+
+
+def _bodies(actions: list[Any]) -> bytes:
+    return b"".join(getattr(action, "data", b"") for action in actions)
+
+
+async def fails(way: Way) -> str:
+    with pytest.raises(ConnectFailed) as caught:
+        await way.dial()
+    return str(caught.value)
+
+
+# --- directly -----------------------------------------------------------------------------------------------------------
+
+
+async def test_plain() -> None:
+    async with listening(hello) as port:
+        way = Way("http", "127.0.0.1", port)
+        assert repr(way) == f"<Way to 127.0.0.1:{port}>"
+        assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+
+
+async def test_the_system_watches_over_a_connection_that_only_listens() -> None:
+    async with listening(hello) as port:
+        client = await Way("http", "127.0.0.1", port).dial()
+        stream = client._stream
+        assert isinstance(stream, trio.SocketStream)
+        assert stream.getsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE) != 0
+        assert stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY) != 0
+        await client.aclose()
+
+
+async def test_nobody_listens() -> None:
+    async with listening(hello) as port:
+        pass
+    for way in Way("http", "127.0.0.1", port), Way("https", "127.0.0.1", port):
+        assert await fails(way) == (
+            f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and on this port?"
+        )
+
+
+async def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nowhere(trio.abc.HostnameResolver):
+        async def getaddrinfo(self, *args: Any, **options: Any) -> Any:
+            raise trio.socket.gaierror(-2, "Name or service not known")
+
+        async def getnameinfo(self, *args: Any, **options: Any) -> Any:
+            raise NotImplementedError
+
+    trio.socket.set_custom_hostname_resolver(Nowhere())
+    assert await fails(Way("http", "nowhere.test", 80)) == (
+        "cannot connect to nowhere.test:80: there is no host nowhere.test"
+        " (Name or service not known); is the name right?"
+    )
+
+
+async def test_no_name_at_all() -> None:
+    problem = await fails(Way("http", "x" * 70 + ".test", 80))
+    assert problem.endswith("is no name of a host")
+
+
+async def test_several_addresses_that_all_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(host: str, port: int) -> trio.SocketStream:
+        refused = ConnectionRefusedError(111, "Connection refused")
+        unreachable = OSError(101, "Network is unreachable")
+        raise OSError("all attempts failed") from ExceptionGroup("", [refused, unreachable])
+
+    monkeypatch.setattr("trio.open_tcp_stream", refuse)
+    assert (
+        await fails(Way("http", "many.test", 80)) == "cannot connect to many.test:80: network is unreachable"
+    )
+
+
+async def test_who_does_not_answer_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def wait(host: str, port: int) -> trio.SocketStream:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr("trio.open_tcp_stream", wait)
+    assert await fails(Way("http", "slow.test", 80)) == "slow.test:80 did not let us connect within 10 s"
+    assert trio.current_time() == 10
+    through = Way("http", "there.test", 80, proxy="http://user:secret@slow.test:8080")
+    assert await fails(through) == "the proxy slow.test:8080 did not let us connect within 10 s"
+
+
+# --- TLS ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_tls(authority: trustme.CA) -> None:
+    server = theirs(authority, "127.0.0.1", protocols=("h2", "http/1.1"))
+    async with listening(hello, server) as port:
+        way = Way("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
+        assert repr(way) == f"<Way to 127.0.0.1:{port} by TLS>"
+        assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+
+
+async def test_the_certificates_of_the_system(
+    authority: trustme.CA, environment: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(bundle)
+    async with listening(hello, theirs(authority, "127.0.0.1", protocols=("http/1.1",))) as port:
+        assert await fails(Way("https", "127.0.0.1", port)) == (
+            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate;"
+            " if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
+        )
+        environment.setenv("SSL_CERT_FILE", str(bundle))
+        assert (await asked(Way("https", "127.0.0.1", port))).startswith(b"GET")
+
+
+async def test_a_certificate_for_somebody_else(authority: trustme.CA) -> None:
+    async with listening(hello, theirs(authority, "elsewhere.test")) as port:
+        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
+    assert problem.startswith(f"the certificate of 127.0.0.1:{port} is not trusted: IP address mismatch")
+
+
+async def test_a_server_that_does_not_speak_tls(authority: trustme.CA) -> None:
+    async def refuse(stream: trio.abc.Stream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with listening(refuse) as port:
+        assert await fails(Way("https", "127.0.0.1", port, tls=ours(authority))) == (
+            f"127.0.0.1:{port} does not speak TLS; is its address http:// instead?"
+        )
+
+
+async def test_a_server_that_hangs_up(authority: trustme.CA) -> None:
+    async def hang_up(stream: trio.abc.Stream) -> None:
+        await stream.receive_some()
+
+    async with listening(hang_up) as port:
+        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
+    assert problem == (
+        f"TLS with 127.0.0.1:{port} failed: it closed the connection; is its address http:// instead?"
+    )
+
+
+async def test_a_handshake_that_never_ends(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dial, "_CONNECT", 0.05)
+
+    async def wait(stream: trio.abc.Stream) -> None:
+        while await stream.receive_some():
+            pass
+        gone.set()
+
+    gone = trio.Event()
+    async with listening(wait) as port:
+        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
+        assert problem == f"127.0.0.1:{port} did not let us connect within 0.05 s"
+        with trio.fail_after(5):
+            await gone.wait()
+
+
+async def test_a_context_that_leads_to_another_protocol(authority: trustme.CA) -> None:
+    async with listening(hello, theirs(authority, "127.0.0.1", protocols=("h2",))) as port:
+        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority, "h2")))
+    assert problem == f"the SSLContext given for 127.0.0.1:{port} leads to h2, and http/1.1 is spoken here"
+
+
+# --- proxies ------------------------------------------------------------------------------------------------------------
+
+
+class TinyProxy:
+    """A proxy of both kinds. Whoever is asked for, it leads to `port` of this machine; `heads` is what it was told."""
+
+    def __init__(self, port: int, refusal: bytes = b"") -> None:
+        self.port, self.refusal = port, refusal
+        self.heads: list[bytes] = []
+
+    async def __call__(self, stream: trio.abc.Stream) -> None:
+        head = await until_blank_line(stream)
+        self.heads.append(head)
+        if self.refusal:
+            await stream.send_all(self.refusal)
+            return
+        async with (
+            await trio.open_tcp_stream("127.0.0.1", self.port) as there,
+            trio.open_nursery() as nursery,
+        ):
+            if head.startswith(b"CONNECT"):
+                await stream.send_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                await there.send_all(head)
+            nursery.start_soon(self._copy, stream, there)
+            await self._copy(there, stream)
+            nursery.cancel_scope.cancel()
+
+    async def _copy(self, source: trio.abc.Stream, sink: trio.abc.Stream) -> None:
+        while data := await source.receive_some():
+            await sink.send_all(data)
+
+
+async def test_a_proxy_of_plain_http() -> None:
+    async with listening(hello) as port:
+        proxy = TinyProxy(port)
+        async with listening(proxy) as there:
+            way = Way("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
+            assert repr(way) == f"<Way to far.test:8080 through the proxy 127.0.0.1:{there}>"
+            seen = await asked(way)
+    assert seen == proxy.heads[0]
+    assert seen.startswith(b"GET http://far.test:8080/where?x HTTP/1.1\r\nhost: there\r\n")
+    assert b"proxy-authorization: Basic " + b64encode(b"me:s@fe") in seen
+
+
+async def test_a_tunnel_through_a_proxy(authority: trustme.CA) -> None:
+    async with listening(hello, theirs(authority, "far.test")) as port:
+        proxy = TinyProxy(port)
+        async with listening(proxy) as there:
+            way = Way("https", "far.test", 443, tls=ours(authority), proxy=f"me:safe@127.0.0.1:{there}")
+            assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+    [head] = proxy.heads
+    assert head == (
+        b"CONNECT far.test:443 HTTP/1.1\r\nhost: far.test:443\r\nproxy-authorization: Basic "
+        + b64encode(b"me:safe")
+        + b"\r\n\r\n"
+    )
+
+
+async def test_a_proxy_that_is_spoken_to_by_tls(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_dial, "_system_tls", lambda: ours(authority))
+    async with listening(hello, theirs(authority, "far.test")) as port:
+        proxy = TinyProxy(port)
+        async with listening(proxy, theirs(authority, "127.0.0.1")) as there:
+            way = Way("https", "far.test", 443, proxy=f"https://127.0.0.1:{there}")
+            assert (await asked(way)).startswith(b"GET /where?x HTTP/1.1\r\n")
+
+
+async def test_a_proxy_that_refuses(authority: trustme.CA) -> None:
+    proxy = TinyProxy(1, b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+    async with listening(proxy) as there:
+        way = Way("https", "far.test", 443, tls=ours(authority), proxy=f"http://me:secret@127.0.0.1:{there}")
+        problem = await fails(way)
+    assert problem == (
+        f"the proxy 127.0.0.1:{there} did not connect us to far.test:443: it answered 407 Proxy Authentication Required"
+    )
+    assert await fails(Way("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")) == (
+        f"cannot connect to the proxy 127.0.0.1:{there}: connection refused; is the server running, and on this port?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://a.test:3128", ("a.test", 3128, False)),
+        ("a.test:3128", ("a.test", 3128, False)),
+        ("a.test", ("a.test", 80, False)),
+        ("https://a.test", ("a.test", 443, True)),
+        ("http://[::1]:3128/", ("::1", 3128, False)),
+    ],
+)
+def test_addresses_of_proxies(url: str, found: tuple[str, int, bool]) -> None:
+    assert Proxy.parse(url) == (*found, [])
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("socks5://me:secret@a.test:1080", "the proxy socks5://a.test:1080 cannot be used: only http:// and"),
+        ("http://me:secret@a.test:x", "the proxy http://a.test:x has no such address"),
+        ("http://:80", "the proxy http://:80 has no host"),
+    ],
+)
+def test_what_is_no_proxy(url: str, problem: str, environment: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=problem) as caught:
+        Way("http", "far.test", 80, proxy=url)
+    assert "secret" not in str(caught.value)
+    environment.setenv("http_proxy", url)
+    with pytest.raises(ConnectFailed, match=f"{problem}.*; the environment says so"):
+        Way("http", "far.test", 80)
+
+
+@pytest.mark.parametrize(
+    ("variables", "server", "proxy"),
+    [
+        ({}, ("http", "a.test", 80), None),
+        ({"http_proxy": "p"}, ("http", "a.test", 80), "p"),
+        ({"HTTP_PROXY": "p"}, ("http", "a.test", 80), "p"),
+        ({"http_proxy": "p"}, ("https", "a.test", 443), None),
+        ({"https_proxy": "p"}, ("https", "a.test", 443), "p"),
+        ({"all_proxy": "p"}, ("https", "a.test", 443), "p"),
+        ({"all_proxy": "p", "https_proxy": "q"}, ("https", "a.test", 443), "q"),
+        ({"http_proxy": "p", "no_proxy": "a.test"}, ("http", "a.test", 80), None),
+        ({"http_proxy": "p", "no_proxy": "b.test, test"}, ("http", "a.test", 80), None),
+        ({"http_proxy": "p", "NO_PROXY": "*"}, ("http", "a.test", 80), None),
+        ({"http_proxy": "p", "no_proxy": "a.test:8080"}, ("http", "a.test", 8080), None),
+        ({"http_proxy": "p", "no_proxy": "a.test:8080"}, ("http", "a.test", 80), "p"),
+        ({"http_proxy": "p", "no_proxy": "est"}, ("http", "a.test", 80), "p"),
+        # This machine is not looked for elsewhere.
+        ({"http_proxy": "p"}, ("http", "localhost", 80), None),
+        ({"http_proxy": "p"}, ("http", "mcp.localhost", 80), None),
+        ({"http_proxy": "p"}, ("http", "127.0.0.1", 80), None),
+        ({"http_proxy": "p"}, ("http", "::1", 80), None),
+        ({"http_proxy": "p"}, ("http", "10.0.0.1", 80), "p"),
+    ],
+)
+def test_what_the_environment_says(
+    variables: dict[str, str],
+    server: tuple[str, str, int],
+    proxy: str | None,
+    environment: pytest.MonkeyPatch,
+) -> None:
+    for name, value in variables.items():
+        environment.setenv(name, value)
+    assert find_proxy(*server) == proxy
+    shown = f" through the proxy {proxy}:80>" if proxy else f"{server[2]}>"
+    assert repr(Way(*server, tls=ssl.create_default_context() if server[0] == "https" else None)).endswith(
+        shown if proxy or server[0] == "http" else "by TLS>"
+    )
+    assert "proxy" not in repr(Way("http", "a.test", 80, proxy=None))

@@ -1,0 +1,344 @@
+"""One HTTP/1.1 connection of a client, over a memory pair: the test plays the server, byte by byte where that matters."""
+
+from __future__ import annotations
+
+import h11
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ConnectFailed, ConnectionLost
+from mcp_core.http import Action, Body, End, Head, RequestHead
+from mcp_trio import memory_pair
+from mcp_trio._h11_client import H11Client, open_tunnel
+
+HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
+REQUEST = b"POST /mcp?a=b HTTP/1.1\r\nhost: here\r\naccept: application/json\r\ncontent-length: 2\r\n\r\n{}"
+SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
+EMPTY = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+UNTIL_THE_END = b"HTTP/1.0 200 OK\r\n\r\nhello"
+
+
+class Exchange:
+    """One request and what came of it."""
+
+    def __init__(self, client: H11Client, body: bytes = b"{}") -> None:
+        self.client, self.body = client, body
+        self.actions: list[Action] = []
+        self.again: bool | None = None
+        self.error: Exception | None = None
+        self.over = trio.Event()
+
+    async def run(self) -> None:
+        try:
+            self.again = await self.client.run(HEAD, self.body, self.actions.extend)
+        except (ConnectionLost, ValueError) as exc:
+            self.error = exc
+        self.over.set()
+
+    @property
+    def text(self) -> bytes:
+        return b"".join(action.data for action in self.actions if isinstance(action, Body))
+
+
+async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, bytes]:
+    """What comes of a request that is answered so, and the request as it was read."""
+    ours, theirs = memory_pair()
+    client = H11Client(ours)
+    exchange = Exchange(client)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exchange.run)
+        asked = await theirs.receive_some()
+        await theirs.send_all(answer)
+        if close:
+            await theirs.aclose()
+        with trio.fail_after(5):
+            await exchange.over.wait()
+    await client.aclose()
+    await theirs.aclose()
+    return exchange, bytes(asked)
+
+
+@pytest.mark.parametrize(
+    ("answer", "close", "status", "text", "again"),
+    [
+        pytest.param(SHORT, False, 200, b"hello", True, id="a length"),
+        pytest.param(CHUNKED, False, 200, b"hello world", True, id="chunks"),
+        pytest.param(EMPTY, False, 202, b"", True, id="no body"),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", False, 204, b"", True, id="a status without a body"),
+        pytest.param(
+            b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + SHORT,
+            False,
+            200,
+            b"hello",
+            True,
+            id="interim responses",
+        ),
+        pytest.param(UNTIL_THE_END, True, 200, b"hello", False, id="HTTP/1.0 to its end"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+            False,
+            200,
+            b"hello",
+            False,
+            id="the last one",
+        ),
+        pytest.param(SHORT + b"HTTP/1.1 200", False, 200, b"hello", False, id="more than was asked for"),
+        pytest.param(
+            b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+            False,
+            302,
+            b"",
+            True,
+            id="elsewhere",
+        ),
+    ],
+)
+async def test_a_response(answer: bytes, close: bool, status: int, text: bytes, again: bool) -> None:
+    exchange, asked = await answered(answer, close=close)
+    assert asked == REQUEST
+    assert exchange.error is None
+    head, *rest = exchange.actions
+    assert isinstance(head, Head)
+    assert head.status == status
+    assert all(name == name.lower() for name, _ in head.headers)
+    assert isinstance(rest[-1], End)
+    assert exchange.text == text
+    assert exchange.again is again
+
+
+@pytest.mark.parametrize("answer", [SHORT, CHUNKED])
+async def test_a_response_that_is_cut_anywhere_is_one_error(answer: bytes) -> None:
+    for length in range(len(answer)):
+        exchange, _ = await answered(answer[:length], close=True)
+        assert isinstance(exchange.error, ConnectionLost)
+        said = "without an answer" if length == 0 else "in the middle of its answer"
+        assert str(exchange.error) == f"the server closed the connection {said}"
+        assert not any(isinstance(action, End) for action in exchange.actions)
+
+
+@pytest.mark.parametrize("answer", [SHORT, CHUNKED])
+async def test_a_response_that_comes_byte_by_byte_is_the_same(answer: bytes) -> None:
+    whole, _ = await answered(answer)
+    ours, theirs = memory_pair()
+    exchange = Exchange(H11Client(ours))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exchange.run)
+        await theirs.receive_some()
+        for byte in answer:
+            assert not exchange.over.is_set()
+            await theirs.send_all(bytes([byte]))
+            await trio.testing.wait_all_tasks_blocked()
+    assert (exchange.actions[0], exchange.text, exchange.again) == (whole.actions[0], whole.text, True)
+    assert len([action for action in exchange.actions if isinstance(action, Body)]) == len(whole.text)
+    await exchange.client.aclose()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"nonsense\r\n\r\n",
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+    ids=lambda answer: repr(answer[:40]),
+)
+async def test_what_is_no_http_is_an_error_that_says_so(answer: bytes) -> None:
+    exchange, _ = await answered(answer)
+    assert isinstance(exchange.error, ConnectionLost)
+    assert str(exchange.error).startswith("the server's answer is no HTTP/1.1")
+    assert exchange.again is None
+
+
+async def test_what_comes_before_the_mistake_is_taken() -> None:
+    exchange, _ = await answered(CHUNKED.partition(b"6")[0] + b"nonsense\r\n")
+    assert exchange.text == b"hello"
+    assert isinstance(exchange.error, ConnectionLost)
+
+
+async def test_one_request_after_the_other() -> None:
+    ours, theirs = memory_pair()
+    client = H11Client(ours)
+    for number in range(3):
+        exchange = Exchange(client)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(exchange.run)
+            assert await theirs.receive_some() == REQUEST
+            await theirs.send_all(SHORT)
+        assert (exchange.again, exchange.text, client.used) == (True, b"hello", number + 1)
+    assert repr(client) == "<H11Client IDLE, 3 responses>"
+    assert client.closed_by_server() is False  # nobody can tell without reading
+    await client.aclose()
+    await client.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.send_all(b"")
+
+
+async def test_a_request_that_cannot_be_said() -> None:
+    ours, theirs = memory_pair()
+    client = H11Client(ours)
+    wrong = RequestHead(b"POST", b"/", [(b"host", b"a"), (b"x", b"a\r\nb: c")])
+    with pytest.raises(ValueError, match="cannot be said in HTTP"):
+        await client.run(wrong, b"{}", print)
+    await client.aclose()
+    assert await theirs.receive_some() == b""
+
+
+async def test_a_stream_that_is_broken_already() -> None:
+    ours, theirs = memory_pair()
+    await theirs.aclose()
+    exchange = Exchange(H11Client(ours))
+    await exchange.run()
+    assert str(exchange.error) == "the server closed the connection without an answer"
+
+
+# --- long requests ------------------------------------------------------------------------------------------------------
+
+LONG = b'"' + b"x" * 300_000 + b'"'
+REFUSED = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n"
+
+
+async def test_a_long_request_is_written_while_the_server_reads() -> None:
+    ours, theirs = memory_pair()
+    exchange = Exchange(H11Client(ours), LONG)
+    server = h11.Connection(h11.SERVER)
+    read = bytearray()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exchange.run)
+        while True:
+            event = server.next_event()
+            if event is h11.NEED_DATA:
+                server.receive_data(bytes(await theirs.receive_some()))
+            elif isinstance(event, h11.Data):
+                read += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                break
+        await theirs.send_all(SHORT)
+    assert read == LONG
+    assert (exchange.text, exchange.again) == (b"hello", True)
+
+
+async def test_a_long_request_that_is_refused_without_being_read() -> None:
+    ours, theirs = memory_pair()
+    exchange = Exchange(H11Client(ours), LONG)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exchange.run)
+        await theirs.receive_some(1000)
+        await theirs.send_all(REFUSED)
+        await exchange.over.wait()
+    assert isinstance(exchange.actions[0], Head)
+    assert exchange.actions[0].status == 413
+    assert exchange.again is False  # the rest of the request is still to come
+
+
+async def test_who_is_refused_may_be_hung_up_on_at_once() -> None:
+    """What was said before the hanging up is heard, although writing fails."""
+    ours, theirs = memory_pair()
+    exchange = Exchange(H11Client(ours), LONG)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exchange.run)
+        await theirs.receive_some(1000)
+        await theirs.send_all(REFUSED)
+        await theirs.aclose()
+        await exchange.over.wait()
+    assert isinstance(exchange.actions[0], Head)
+    assert exchange.actions[0].status == 413
+    assert exchange.again is False
+
+
+async def test_cancelling_while_writing_or_reading() -> None:
+    for body in LONG, b"{}":
+        ours, theirs = memory_pair()
+        exchange = Exchange(H11Client(ours), body)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(exchange.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert not exchange.over.is_set()
+        await exchange.client.aclose()
+        assert (await theirs.receive_some()).startswith(b"POST")
+
+
+# --- sockets ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_closed_connection_is_noticed_on_a_socket() -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        ours = await trio.open_tcp_stream(*listener.socket.getsockname())
+        theirs = await listener.accept()
+        client = H11Client(ours)
+        assert not client.closed_by_server()
+        await theirs.aclose()
+        with trio.fail_after(5):
+            while not client.closed_by_server():  # noqa: ASYNC110 - the system tells nobody
+                await trio.sleep(0.01)
+        await client.aclose()
+
+
+# --- tunnels ------------------------------------------------------------------------------------------------------------
+
+
+async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
+    """What a proxy hears that answers so."""
+    ours, theirs = memory_pair()
+    async with trio.open_nursery() as nursery:
+
+        async def play() -> None:
+            await theirs.send_all(answer)
+            if close:
+                await theirs.send_eof()
+
+        nursery.start_soon(play)
+        await open_tunnel(ours, "there:443", [(b"proxy-authorization", b"Basic x")])
+    heard = bytes(await theirs.receive_some())
+    # From now on the stream leads elsewhere.
+    await theirs.send_all(b"\x16\x03")
+    assert await ours.receive_some() == b"\x16\x03"
+    return heard
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 Connection established\r\n\r\n",
+        b"HTTP/1.1 100 Wait\r\n\r\nHTTP/1.0 200 OK\r\nvia: me\r\n\r\n",
+    ],
+)
+async def test_a_tunnel(answer: bytes) -> None:
+    heard = await tunnelled(answer)
+    assert heard == (b"CONNECT there:443 HTTP/1.1\r\nhost: there:443\r\nproxy-authorization: Basic x\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "close", "said"),
+    [
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            False,
+            "it answered 407 Proxy Authentication Required",
+        ),
+        (b"HTTP/1.1 502\r\n\r\n", False, "it answered 502"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", True, "its answer is no HTTP/1.1"),
+        (b"", True, "it closed the connection"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it spoke before it was spoken to"),
+    ],
+)
+async def test_no_tunnel(answer: bytes, close: bool, said: str) -> None:
+    with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=said)):
+        await tunnelled(answer, close=close)
+
+
+async def test_a_proxy_that_is_gone_already() -> None:
+    ours, theirs = memory_pair()
+    await theirs.aclose()
+    with pytest.raises(ConnectFailed, match="it closed the connection"):
+        await open_tunnel(ours, "there:443", [])
+    await ours.aclose()

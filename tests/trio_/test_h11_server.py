@@ -1,0 +1,777 @@
+"""One HTTP/1.1 connection of a server: what is read, what is written and when it ends. The site behind it does what it is told."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.http import Body, End, Head
+from mcp_trio import memory_pair
+from mcp_trio._h11_server import Exchanged
+from tests.trio_.http_site import FakeExchange, FakeSite, HttpWire, get, post, serving, split_answers
+
+if TYPE_CHECKING:
+    pass
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+
+CHUNKED = b"transfer-encoding: chunked"
+EXPECT = b"expect: 100-continue"
+CLOSE = b"connection: close"
+KIB = 1024
+
+
+def chunked(*pieces: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in (*pieces, b""))
+
+
+async def ended(wire: HttpWire) -> bool:
+    """Whether the other end says nothing more and hangs up."""
+    return await wire.rest() == b""
+
+
+# -- One exchange after the other ------------------------------------------------------------------------------------------
+
+
+async def test_requests_are_answered_on_one_connection() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        for body in b"one", b"", b"x" * 100_000, b"four":
+            answer = await wire.ask(post(body=body))
+            assert (answer.status, answer.body) == (200, body)
+            assert answer.headers[b"content-type"] == b"text/plain"
+            assert answer.headers[b"content-length"] == b"%d" % len(body)
+            assert b"connection" not in answer.headers
+            assert answer.headers[b"date"].endswith(b" GMT")
+    assert [exchange.body for exchange in site.exchanges] == [b"one", b"", b"x" * 100_000, b"four"]
+    assert repr(served.connections[0]) == "<H11Connection, closing>"
+
+
+async def test_what_the_site_learns_of_a_head() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.ask(post("http://localhost/echo?a=b", b"1", b"X-Name:  Value "))
+        await wire.ask(post("http://localhost/echo?a=b", b"2", b"X-Name:  Value "))
+    for exchange in site.exchanges:
+        head = exchange.head
+        assert (head.method, head.target) == (b"POST", b"/echo?a=b")
+        assert head.headers == [(b"host", b"localhost"), (b"x-name", b"Value"), (b"content-length", b"1")]
+    assert [exchange.body for exchange in site.exchanges] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_pipelined_requests_are_answered_in_order_however_they_are_split(size: int) -> None:
+    said = post(body=b"one") + post("/echo", chunked(b"t", b"wo"), CHUNKED) + get() + post(body=b"four")
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        for start in range(0, len(said), size):
+            await wire.send(said[start : start + size])
+        assert [(await wire.answer()).body for _ in range(4)] == [b"one", b"two", b"", b"four"]
+
+
+async def test_answers_to_pipelined_requests_leave_together() -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        await wire.send(post(body=b"one") + post(body=b"two") + post(body=b"three"))
+        await wire.more()
+        assert [answer.body for answer in split_answers(wire.heard)] == [b"one", b"two", b"three"]
+
+
+async def test_a_request_behind_one_that_takes_its_time_waits_for_it() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/later", b"one") + post(body=b"two"))
+        await wait()
+        assert [exchange.body for exchange in site.exchanges] == [b"one"]
+        assert not wire.heard
+        site.exchanges[0].say(Head(200, []), Body(b"at last"), End())
+        served.reception.pump()
+        assert [(await wire.answer()).body for _ in range(2)] == [b"at last", b"two"]
+
+
+async def test_who_asks_on_and_on_without_an_answer_is_not_read_any_more() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        requests = [post("/later"), *[post(body=b"%d" % number * 100) for number in range(3_000)]]
+        said = trio.Event()
+
+        async def ask() -> None:
+            await wire.send(b"".join(requests))
+            said.set()
+
+        served.nursery.start_soon(ask)
+        await wait()
+        assert not said.is_set()
+        assert len(site.exchanges) == 1
+        assert len(served.connections[0]._incoming) <= 128 * KIB
+        site.exchanges[0].say(Head(204, []), End())
+        served.reception.pump()
+        for _ in requests:
+            await wire.answer()
+        await said.wait()
+
+
+async def test_large_answers_to_pipelined_requests_do_not_heap_up() -> None:
+    site = FakeSite()
+
+    def answer(exchange: FakeExchange) -> None:
+        exchange.say(Head(200, []), Body(b"x" * 1_000_000), End())
+
+    site.on_complete = answer
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(get("/large") * 20)
+        await wait()
+        assert len(site.exchanges) == 1
+        for _ in range(20):
+            assert len((await wire.answer()).body) == 1_000_000
+
+
+# -- Answers ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_that_is_not_whole_goes_out_in_chunks_as_it_comes() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/stream"))
+        assert b"transfer-encoding: chunked" in await wire.until(b"\r\n\r\n")
+        exchange = site.exchanges[0]
+        exchange.say(Body(b"data: 1\n\n"))
+        served.reception.pump()
+        assert await wire.until(b"1\n\n\r\n") == b"9\r\ndata: 1\n\n\r\n"
+        exchange.say(Body(b""), Body(b"2"), Body(b"3"))
+        served.reception.pump()
+        await wait()
+        exchange.say(End())
+        served.reception.pump()
+        assert (await wire.until(b"0\r\n\r\n")).endswith(b"1\r\n2\r\n1\r\n3\r\n0\r\n\r\n")
+        assert (await wire.ask(post(body=b"next"))).body == b"next"
+
+
+async def test_http_1_0_gets_a_stream_without_chunks_and_an_end_of_the_connection() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/stream", version=b"1.0"))
+        head = await wire.until(b"\r\n\r\n")
+        assert CLOSE in head
+        assert CHUNKED not in head
+        site.exchanges[0].say(Body(b"data"), End())
+        served.reception.pump()
+        assert await wire.rest() == b"data"
+
+
+@pytest.mark.parametrize(
+    ("request_", "closes"),
+    [
+        (post(), False),
+        (post("/echo", b"", b"connection: keep-alive"), False),
+        (post("/echo", b"", CLOSE), True),
+        (post("/echo", b"", b"Connection: x, CLOSE"), True),
+        (post(version=b"1.0"), True),
+        (post("/echo", b"", b"connection: keep-alive", version=b"1.0"), True),
+    ],
+)
+async def test_the_connection_is_kept_if_the_client_wants_that(request_: bytes, closes: bool) -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        answer = await wire.ask(request_)
+        assert answer.status == 200
+        assert (answer.headers.get(b"connection") == b"close") is closes
+        if closes:
+            assert await ended(wire)
+        else:
+            assert (await wire.ask(post())).status == 200
+
+
+@pytest.mark.parametrize("target", ["/echo", "/stream", "/nothing"])
+async def test_what_has_no_body_gets_none(target: str) -> None:
+    site = FakeSite()
+
+    def finish(exchange: FakeExchange) -> None:
+        if target == "/stream":
+            exchange.say(Body(b"data"), End())
+
+    site.on_complete = finish
+    async with serving(site) as served:
+        wire = served.connect()
+        method = b"POST" if target == "/nothing" else b"HEAD"
+        for _ in range(2):
+            answer = await wire.ask(get(target, method=method))
+            assert answer.status == (204 if target == "/nothing" else 200)
+            assert CHUNKED.split(b":")[0] not in answer.headers
+            assert wire.heard == b""
+
+
+async def test_any_method_is_for_the_site() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        for method in b"OPTIONS", b"DELETE", b"PATCH", b"QUERY":
+            assert (await wire.ask(get(method=method))).status == 200
+    assert [exchange.head.method for exchange in site.exchanges] == [
+        b"OPTIONS",
+        b"DELETE",
+        b"PATCH",
+        b"QUERY",
+    ]
+
+
+async def test_an_answer_is_written_by_one_call_where_that_is_possible() -> None:
+    writes: list[bytes] = []
+    ours, theirs = memory_pair()
+    stream = trio.StapledStream(ours, ours)
+
+    async def send_all(data: Any) -> None:
+        writes.append(bytes(data))
+        await ours.send_all(data)
+
+    stream.send_all = send_all  # type: ignore[method-assign]
+    site = FakeSite()
+    async with serving(site) as served:
+        served.connect(stream)
+        wire = HttpWire(theirs)
+        await wire.ask(post(body=b"hello"))
+        assert len(writes) == 1
+        await wire.send(post("/later"))
+        await wait()
+        site.exchanges[1].say(Head(200, []), Body(b"a"), Body(b"b"), End())
+        served.reception.pump()
+        await wire.answer()
+        assert len(writes) == 2
+        await theirs.aclose()
+
+
+# -- Bodies ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_client_that_waits_for_a_word_gets_it() -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        request = post("/echo", b"hello", EXPECT)
+        await wire.send(request[:-5])
+        assert (await wire.answer()).status == 100
+        await wire.send(b"hello")
+        assert (await wire.answer()).body == b"hello"
+        # Who does not wait for it needs none; nor does HTTP/1.0, which does not know it.
+        assert (await wire.ask(request)).body == b"hello"
+        await wire.send(post("/echo", b"hello", EXPECT, version=b"1.0")[:-5])
+        await wait()
+        await wire.send(b"hello")
+        assert (await wire.answer()).body == b"hello"
+
+
+async def test_who_waits_for_a_word_and_is_refused_is_not_waited_for() -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        answer = await wire.ask(post("/refuse", b"hello", EXPECT)[:-5])
+        assert (answer.status, answer.headers[b"connection"]) == (403, b"close")
+        assert await ended(wire)
+
+
+@pytest.mark.parametrize("framed", [False, True])
+async def test_the_body_of_a_refused_request_is_thrown_away(framed: bool) -> None:
+    site = FakeSite()
+    body = b"x" * 10_000
+    request = post("/refuse", chunked(body), CHUNKED) if framed else post("/refuse", body)
+    async with serving(site) as served:
+        wire = served.connect()
+        answer = await wire.ask(request[:-5_000])
+        assert (answer.status, answer.body) == (403, b"no")
+        assert b"connection" not in answer.headers
+        await wire.send(request[-5_000:])
+        assert (await wire.ask(post(body=b"next"))).body == b"next"
+    assert site.exchanges[0].body == b""
+
+
+@pytest.mark.parametrize("framed", [False, True])
+async def test_only_so_much_of_it(framed: bool) -> None:
+    body = b"x" * 200_000
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        answer = await wire.ask(post("/refuse", b"", CHUNKED) if framed else post("/refuse", body)[:-200_000])
+        assert (answer.headers.get(b"connection") == b"close") is not framed
+        with pytest.raises(trio.BrokenResourceError):
+            await wire.send(b"%x\r\n" % 10**9 + body + body)
+
+
+async def test_who_does_not_send_the_rest_is_not_waited_for(autojump_clock: MockClock) -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        await wire.ask(post("/refuse", b"hello")[:-1])
+        assert await ended(wire)
+        assert trio.current_time() == pytest.approx(1)
+
+
+async def test_behind_an_answer_that_says_so_nothing_is_read(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        answer = await wire.ask(post("/hang-up", b"x" * 1_000) + post())
+        assert (answer.status, answer.headers[b"connection"]) == (413, b"close")
+        assert await ended(wire)
+        assert len(site.exchanges) == 1
+        # The client may go on sending for a while, so that the answer reaches him.
+        await wire.send(b"x" * 1_000)
+        assert served.open == 1
+        await trio.sleep(1.1)
+        assert served.open == 0
+
+
+async def test_chunks_that_are_none_are_told_so() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        answer = await wire.ask(post("/echo", b"5\r\nhelloXX", CHUNKED))
+        assert (answer.status, answer.headers[b"connection"]) == (400, b"close")
+        assert await ended(wire)
+    assert site.exchanges[0].gone_at is not None
+
+
+async def test_chunks_that_are_none_behind_an_answer_end_the_connection() -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        await wire.send(post("/refuse", b"5\r\nhelloXX", CHUNKED))
+        assert [answer.status for answer in split_answers(await wire.rest())] == [403]
+
+
+# -- Heads that are none -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (b"\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01", 400),
+        (b"GET / HTTP/1.1\nhost: localhost\n\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\nhost: localhost\r\n\r\n", 505),
+        (post("/echo", b"", CHUNKED, b"content-length: 5"), 400),
+        (post("/echo", b"", b"transfer-encoding: gzip"), 501),
+        (get("/" + "x" * 10_000), 414),
+        (b"GET /" + b"x" * 10_000, 414),
+        (get("/", *[b"x: y"] * 200), 431),
+        (b"GET / HTTP/1.1\r\n" + b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 600, 431),
+    ],
+)
+async def test_what_is_no_request_is_told_so_and_ends_the_connection(said: bytes, status: int) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        assert (await wire.ask(post(body=b"good"))).body == b"good"
+        await wire.send(post(body=b"too") + said + post(body=b"never"))
+        good, bad = split_answers(await wire.rest())
+    assert good.body == b"too"
+    assert (bad.status, bad.headers[b"connection"]) == (status, b"close")
+    assert bad.body.endswith(b".\n")
+    assert [exchange.body for exchange in site.exchanges] == [b"good", b"too"]
+
+
+# -- Who goes ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_disconnect_at_every_byte_of_a_request() -> None:
+    said = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
+    for size in range(len(said) + 1):
+        site = FakeSite()
+        async with serving(site) as served:
+            wire = served.connect()
+            await wire.send(said[:size])
+            await wait()
+            await wire.stream.aclose()
+            await wait()
+            assert served.open == 0
+        assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
+        assert len(site.exchanges) <= 2
+
+
+@pytest.mark.parametrize("half", [False, True])
+async def test_who_goes_while_he_is_served_is_noticed(half: bool, autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/later"))
+        await trio.sleep(100)
+        assert not site.exchanges[0].gone_at
+        if half:
+            assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
+            await wire.stream.send_eof()
+        else:
+            await wire.stream.aclose()
+        await wait()
+        assert site.exchanges[0].gone_at == trio.current_time()
+        assert served.open == 0
+        site.exchanges[0].say(Head(200, []), End())
+        served.reception.pump()
+
+
+async def test_who_has_asked_and_says_no_more_gets_what_is_being_written() -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/later"))
+        await wait()
+        site.exchanges[0].say(Head(200, []), Body(b"x" * 1_000_000), End())
+        served.reception.pump()
+        await wait()  # it is being written, and cannot be written to its end
+        assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
+        await wire.stream.send_eof()
+        await wait()
+        assert len((await wire.answer()).body) == 1_000_000
+        assert await ended(wire)
+    assert site.exchanges[0].gone_at is None
+
+
+async def test_who_has_said_his_last_and_does_not_read_either(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        for goes in False, True:
+            wire = served.connect()
+            await wire.send(post("/later"))
+            await wait()
+            site.exchanges[-1].say(Head(200, []), Body(b"x" * 1_000_000), End())
+            served.reception.pump()
+            await wait()
+            begun = trio.current_time()
+            assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
+            await wire.stream.send_eof()
+            await trio.sleep(29)
+            assert served.open == 1
+            if goes:
+                await wire.stream.aclose()
+                await wait()
+            else:
+                await trio.sleep(2)
+            assert served.open == 0
+            assert trio.current_time() == pytest.approx(begun + (29 if goes else 31))
+
+
+@pytest.mark.parametrize("read", [0, 1, 20, 150, 60_000, 70_000, 500_000])
+async def test_a_disconnect_within_an_answer(read: int) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/stream"))
+        await wait()
+        site.exchanges[0].say(Body(b"x" * 600_000))
+        served.reception.pump()
+        await wait()
+        while read > 0:
+            read -= len(await wire.stream.receive_some(min(read, 10_000)))
+        await wire.stream.aclose()
+        await wait()
+        assert served.open == 0
+    assert site.exchanges[0].gone_at is not None
+
+
+async def test_a_connection_that_breaks_is_the_end_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    ours, theirs = memory_pair()
+    stream = trio.StapledStream(ours, ours)
+
+    async def receive_some(max_bytes: int | None = None) -> bytes:
+        data = bytes(await ours.receive_some(max_bytes))
+        if not data:
+            raise trio.BrokenResourceError("reset by peer")
+        return data
+
+    stream.receive_some = receive_some  # type: ignore[method-assign]
+    site = FakeSite()
+    async with serving(site) as served:
+        served.connect(stream)
+        await theirs.send_all(post("/later"))
+        await wait()
+        await theirs.aclose()
+        await wait()
+        assert served.open == 0
+    assert site.exchanges[0].gone_at is not None
+    assert caplog.records == []
+
+
+# -- Deadlines ---------------------------------------------------------------------------------------------------------------
+
+
+async def open_seconds(wire: HttpWire) -> tuple[float, bytes]:
+    """After how long the connection ends, and what was said on it."""
+    heard = await wire.rest()
+    return round(trio.current_time(), 6), heard
+
+
+async def test_who_says_nothing_is_closed(autojump_clock: MockClock) -> None:
+    async with serving(FakeSite()) as served:
+        assert await open_seconds(served.connect()) == (10, b"")
+
+
+async def test_a_kept_connection_is_closed_when_nobody_needs_it(autojump_clock: MockClock) -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        await trio.sleep(9)
+        await wire.ask(post())
+        await trio.sleep(59)
+        await wire.ask(post())
+        assert await open_seconds(wire) == (9 + 59 + 60, b"")
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_a_head_that_does_not_come_to_its_end(first: bool, autojump_clock: MockClock) -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        if not first:
+            await wire.ask(post())
+
+        async def drip() -> None:
+            for byte in b"POST /echo HTTP/1.1\r\nhost: localhost\r\n":
+                await wire.send(bytes([byte]))
+                await trio.sleep(1)
+
+        served.nursery.start_soon(drip)
+        answer = await wire.answer()
+        assert (answer.status, answer.headers[b"connection"]) == (408, b"close")
+        assert trio.current_time() == pytest.approx(10)
+        served.nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("framed", [False, True])
+async def test_a_body_that_does_not_come(framed: bool, autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/echo", b"5\r\n", CHUNKED) if framed else post(body=b"x" * 100)[:-1])
+        answer = await wire.answer()
+        assert (answer.status, answer.headers[b"connection"]) == (408, b"close")
+        assert trio.current_time() == pytest.approx(30)
+        assert await ended(wire)
+        assert site.exchanges[0].gone_at == 30
+
+
+@pytest.mark.parametrize(("a_second", "arrives"), [(1_100, True), (900, False)])
+async def test_a_body_may_be_slow_but_not_too_slow(
+    a_second: int, arrives: bool, autojump_clock: MockClock
+) -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        body = b"x" * a_second * 100
+        request = post(body=body)
+        await wire.send(request[: -len(body)])
+
+        async def drip() -> None:
+            for start in range(0, len(body), a_second):
+                await trio.sleep(1)
+                await wire.send(body[start : start + a_second])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drip)
+            answer = await wire.answer()
+            nursery.cancel_scope.cancel()
+        assert answer.status == (200 if arrives else 408)
+        assert trio.current_time() == pytest.approx(100 if arrives else 30)
+
+
+async def test_a_handler_may_take_as_long_as_it_likes(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        for _ in range(2):
+            await wire.send(post("/later") + b"POST")  # the next head has begun
+            await trio.sleep(10_000)
+            site.exchanges[-1].say(Head(204, []), End())
+            served.reception.pump()
+            assert (await wire.answer()).status == 204
+            await wire.ask(post()[4:])
+
+
+@pytest.mark.parametrize("takes", [0, 100_000])
+async def test_who_does_not_read_his_answer_loses_the_connection(
+    takes: int, autojump_clock: MockClock
+) -> None:
+    site = FakeSite()
+
+    def answer(exchange: FakeExchange) -> None:
+        exchange.say(Head(200, []), Body(b"x" * 1_000_000), End())
+
+    site.on_complete = answer
+    async with serving(site) as served:
+        wire, other = served.connect(), served.connect()
+        await wire.send(post("/large"))
+        while takes > 0:
+            takes -= len(await wire.stream.receive_some(takes))
+        for _ in range(29):
+            await trio.sleep(1)
+            site.on_complete = None
+            assert (await other.ask(post(body=b"hello"))).body == b"hello"
+        assert served.open == 2
+        await trio.sleep(1.1)
+        assert served.open == 1
+
+
+async def test_who_reads_slowly_but_reads_may_go_on(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+
+    def answer(exchange: FakeExchange) -> None:
+        exchange.say(Head(200, []), Body(b"x" * 1_000_000), End())
+
+    site.on_complete = answer
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/large"))
+        size = 0
+        while size < 1_000_000:
+            await trio.sleep(1)
+            size += len(await wire.stream.receive_some(10_000))
+        assert trio.current_time() > 99
+        assert served.open == 1
+
+
+async def test_a_stream_that_nobody_reads_is_ended_and_others_go_on(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire, other = served.connect(), served.connect()
+        await wire.send(post("/stream"))
+        await wait()
+        stream = site.exchanges[0]
+        for _ in range(40):
+            stream.say(Body(b"x" * 10_000))
+            served.reception.pump()
+            assert (await other.ask(post(body=b"hello"))).body == b"hello"
+            await trio.sleep(1)
+        assert stream.gone_at == pytest.approx(36, abs=10)
+        assert served.open == 1
+
+
+# -- Faults of our own -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["/fault", "/fault-later", "/bad-header"])
+async def test_a_fault_of_ours_is_told_to_the_log_and_ends_one_connection(
+    target: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(FakeSite()) as served:
+        other = served.connect()
+        await other.ask(post())
+        answer = await served.connect().ask(post(target, b"hello"))
+        assert (answer.status, answer.headers[b"connection"]) == (500, b"close")
+        assert (await other.ask(post(body=b"hello"))).body == b"hello"
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+
+
+async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/stream"))
+        await wait()
+
+        def fail() -> list[Any]:
+            raise ZeroDivisionError
+
+        site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign]
+        site.exchanges[0].say(Body(b"x"))
+        served.reception.pump()
+        heard = await wire.rest()
+        assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert heard.endswith(b"\r\n\r\n")
+        assert not heard.endswith(b"0\r\n\r\n")
+        await wire.stream.aclose()
+        await wait()
+        assert served.open == 0
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("fails", ["receive_some", "send_all"])
+async def test_a_stream_with_faults_ends_itself(fails: str, caplog: pytest.LogCaptureFixture) -> None:
+    ours, theirs = memory_pair()
+
+    async def fail(*_: Any) -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError
+
+    stream = trio.StapledStream(ours, ours)
+    setattr(stream, fails, fail)
+    async with serving(FakeSite()) as served:
+        served.connect(stream)
+        await theirs.send_all(post())
+        await wait()
+        assert served.open == 0
+    assert len(caplog.records) == 1
+    await theirs.aclose()
+
+
+@pytest.mark.parametrize("how", ["goes", "is late", "is cancelled"])
+async def test_a_fault_when_somebody_is_lost_harms_nobody(
+    how: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(now: float) -> None:
+        raise ZeroDivisionError
+
+    site = FakeSite()
+    async with serving(site) as served:
+        other, wire = served.connect(), served.connect()
+        await other.ask(post())
+        await wire.send(post("/later", b"hello")[:-1])
+        await wait()
+        site.exchanges[1].disconnected = fail  # type: ignore[method-assign]
+        if how == "goes":
+            await wire.stream.aclose()
+        elif how == "is late":
+            assert await wire.rest() == b""
+        else:
+            served.nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await wait()
+            if how != "is cancelled":
+                assert (await other.ask(post())).status == 200
+            assert served.open == (0 if how == "is cancelled" else 1)
+    assert len(caplog.records) == 1
+
+
+# -- What is told ------------------------------------------------------------------------------------------------------------
+
+
+async def test_every_exchange_is_told_of(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.ask(post("/echo?q", b"hello"))
+        await wire.send(post("/stream"))
+        await trio.sleep(5)
+        site.exchanges[1].say(Body(b"one"), Body(b"three"), End())
+        served.reception.pump()
+        await wire.answer()
+        await wire.ask(post("/refuse", b"hello")[:-1])
+        await trio.sleep(10)
+        gone = served.connect()
+        await gone.send(post("/later"))
+        await trio.sleep(2)
+        await gone.stream.aclose()
+        await wait()
+        await served.connect().ask(post("/fault-later"))
+    assert served.told == [
+        Exchanged("POST", "/echo?q", 200, 0, 5),
+        Exchanged("POST", "/stream", 200, 5, 8),
+        Exchanged("POST", "/refuse", 403, 1, 2),
+        Exchanged("POST", "/later", 0, 2, 0),
+        Exchanged("POST", "/fault-later", 500, 0, 0),
+    ]
+
+
+async def test_who_is_told_may_fail(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(told: Exchanged) -> None:
+        raise ZeroDivisionError
+
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        served.connections[0]._on_exchange = fail
+        assert (await wire.ask(post())).status == 200
+        assert (await wire.ask(post())).status == 200
+    assert len(caplog.records) == 2

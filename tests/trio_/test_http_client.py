@@ -1,0 +1,525 @@
+"""The client over HTTP against a server that the test plays, request by request: calls, connections, breaks and ends.
+
+What a message looks like over HTTP is tested with the machine, in `tests/core/http`. Sockets are in `test_http_sockets.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, RemoteProtocolError
+from mcp_core import types as t
+from mcp_trio import connect, connect_http
+from mcp_trio._h11_client import H11Client
+from tests.core.helpers import D, E
+from tests.trio_.http_wire import URL, MemoryWay, PlayedServer, Request, talking
+from tests.trio_.test_client import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+MockClock = trio.testing.MockClock
+MonkeyPatch = pytest.MonkeyPatch
+
+DONE: Any = {"content": [], "resultType": "complete"}
+ERAS = [pytest.param(D, id="legacy"), pytest.param(E, id="modern")]
+CALL = "tools/call"
+
+
+def text(words: str) -> Any:
+    return {"content": [{"type": "text", "text": words}], "resultType": "complete"}
+
+
+async def hang(request: Request) -> None:
+    await trio.sleep_forever()
+
+
+async def hang_up(request: Request) -> None:
+    await trio.aclose_forcefully(request.connection.stream)
+
+
+def answering(**told: Any) -> Callable[[Request], Awaitable[None]]:
+    async def answer(request: Request) -> None:
+        await request.answer(**told)
+
+    return answer
+
+
+async def echo(request: Request) -> None:
+    await request.result(text(request.message["params"]["arguments"]["words"]))
+
+
+# --- a conversation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_conversation(version: str, monkeypatch: MonkeyPatch) -> None:
+    server = PlayedServer(version, session="s1" if version == D else "")
+    server.answers[CALL] = echo
+    crossed: list[tuple[str, bytes]] = []
+    async with talking(
+        server, monkeypatch, headers={"X-Mine": "1"}, trace=lambda *each: crossed.append(each)
+    ) as client:
+        assert client.peer.dialect.version == version
+        await trio.testing.wait_all_tasks_blocked()
+        for words in "one", "two":
+            assert (await client.call_tool("t", {"words": words})).text == words
+        assert repr(client._carrier).endswith(": 0 under way>")
+    opening = {D: ["initialize", "notifications/initialized", "GET"], E: ["server/discover"]}[version]
+    closing = {D: ["DELETE"], E: []}[version]
+    assert server.heard() == [*opening, CALL, CALL, *closing]
+    assert all(request.headers["x-mine"] == "1" for request in server.requests)
+    assert all(request.headers["host"] == "played.test" for request in server.requests)
+    assert server.opened <= 2  # the stream that there was none of may have had one for itself
+    messages = [line for direction, line in crossed if direction == "sent"]
+    assert len(messages) == len([request for request in server.requests if request.message])
+    assert [b'"tools/call"' in line for line in messages[-2:]] == [True, True]
+    assert crossed[-1][0] == "received"
+    assert b'"two"' in crossed[-1][1]
+
+
+async def test_a_call_has_headers_of_its_own(monkeypatch: MonkeyPatch) -> None:
+    server = PlayedServer(E, tools_call=DONE)
+    async with talking(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
+        await client.call_tool("t", headers={"X-Mine": "3"})
+        await client.call_tool("t")
+        with pytest.raises(ValueError, match="set by the protocol"):
+            await client.call_tool("t", headers={"Mcp-Method": "x"})
+    told = [(request.headers["x-mine"], request.headers["x-ours"]) for request in server.requests]
+    assert told == [("1", "2"), ("3", "2"), ("1", "2")]
+
+
+async def test_a_url_is_a_target(monkeypatch: MonkeyPatch) -> None:
+    server = PlayedServer(E)
+
+    class Way(MemoryWay):
+        def __init__(self, *origin: Any, **options: Any) -> None:
+            super().__init__(*origin, **options)
+            assert (self.origin, options) == (
+                ("https", "played.test", 443),
+                {"tls": None, "proxy": "environment"},
+            )
+
+    Way.server = server
+    monkeypatch.setattr("mcp_trio._dial.Way", Way)
+    async with trio.open_nursery() as server.nursery, connect("HTTPS://played.test/mcp") as client:
+        assert client.peer.dialect.version == E
+
+
+@pytest.mark.parametrize("target", ["server.py", "ftp://here", "httpx://here"])
+async def test_what_is_no_target(target: str) -> None:
+    with pytest.raises(TypeError, match="connect to a URL, to a Server or to a command"):
+        connect(target)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("http://", {}),
+        ("http://me:secret@here/", {}),
+        ("file:///x", {}),
+        (URL, {"headers": {"Host": "there"}}),
+        (URL, {"headers": {"x": "a\r\nb"}}),
+        (URL, {"proxy": "socks5://here"}),
+        (URL, {"keep_alive": -1}),
+    ],
+)
+async def test_what_cannot_be_meant(url: str, options: Any) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        await connect_http(url, **options).__aenter__()
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_message_of_a_megabyte_either_way(monkeypatch: MonkeyPatch) -> None:
+    words = "x" * 1_000_000
+    async with talking(PlayedServer(E, tools_call=echo), monkeypatch) as client:
+        assert (await client.call_tool("t", {"words": words})).text == words
+
+
+async def test_two_hundred_calls_at_once(monkeypatch: MonkeyPatch) -> None:
+    """There are connections for half of them; the others wait for their turn, and all connections are good for more."""
+    server = PlayedServer(E)
+    most = running = 0
+
+    async def answer(request: Request) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await trio.testing.wait_all_tasks_blocked()
+        running -= 1
+        await echo(request)
+
+    server.answers[CALL] = answer
+    async with talking(server, monkeypatch) as client:
+        heard: dict[int, str] = {}
+
+        async def call(number: int) -> None:
+            heard[number] = (await client.call_tool("t", {"words": str(number)})).text
+
+        async with trio.open_nursery() as nursery:
+            for number in range(200):
+                nursery.start_soon(call, number)
+        assert heard == {number: str(number) for number in range(200)}
+    assert server.opened == most == 100
+
+
+# --- responses that do not come to their end -----------------------------------------------------------------------------------
+
+ANSWER = b'{"jsonrpc":"2.0","id":2,"result":{"content":[],"resultType":"complete"}}'
+AS_JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+    len(ANSWER),
+    ANSWER,
+)
+_EVENT = b"data: %b\n\n" % ANSWER
+AS_EVENTS = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+    % (len(_EVENT), _EVENT)
+)
+
+
+@pytest.mark.parametrize(("answer", "whole_at"), [(AS_JSON, len(AS_JSON)), (AS_EVENTS, len(AS_EVENTS) - 7)])
+async def test_a_response_that_is_cut_ends_its_call_and_no_other(
+    answer: bytes, whole_at: int, monkeypatch: MonkeyPatch
+) -> None:
+    server = PlayedServer(E)
+    for length in range(len(answer)):
+
+        async def cut(request: Request, length: int = length) -> None:
+            if request.message["params"]["name"] == "well":
+                await request.result(text("well"))
+                return
+            message = answer[:length].replace(b'"id":2', b'"id":%d' % request.message["id"])
+            await request.connection.stream.send_all(message)
+            await hang_up(request)
+
+        server.answers[CALL] = cut
+        async with talking(server, monkeypatch) as client:
+            if length >= whole_at:
+                assert (await client.call_tool("cut")).content == []
+            else:
+                with pytest.raises((ConnectionLost, RemoteProtocolError), match="tools/call: "):
+                    await client.call_tool("cut")
+            assert (await client.call_tool("well")).text == "well"
+
+
+async def test_what_is_no_http_ends_its_call(monkeypatch: MonkeyPatch) -> None:
+    async def nonsense(request: Request) -> None:
+        await request.connection.stream.send_all(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+        await trio.sleep_forever()
+
+    server = PlayedServer(E, tools_call=nonsense)
+    async with talking(server, monkeypatch) as client:
+        with pytest.raises(ConnectionLost, match=r"the server's answer is no HTTP/1\.1"):
+            await client.call_tool("t")
+        server.answers[CALL] = DONE
+        await client.call_tool("t")
+
+
+async def test_a_connection_that_died_while_it_was_idle_is_not_the_callers_concern(
+    monkeypatch: MonkeyPatch,
+) -> None:
+    """What only asks is asked again. What acts is not, unless the end was seen before (`test_http_sockets.py`)."""
+    lists: Any = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+    async def once(request: Request) -> None:
+        if request.connection.requests > 1:
+            await hang_up(request)
+        else:
+            await request.result(lists)
+
+    server = PlayedServer(E, tools_list=once, tools_call=hang_up)
+    async with talking(server, monkeypatch) as client:
+        assert await client.list_tools() == []  # the connection had carried the opening
+        assert server.heard() == ["server/discover", "tools/list", "tools/list"]
+        with pytest.raises(
+            ConnectionLost, match="tools/call: the server closed the connection without an answer"
+        ):
+            await client.call_tool("t")
+        assert server.heard()[3:] == [CALL]
+
+
+# --- cancelling, silence and time ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_call_that_is_left_takes_its_connection_with_it_and_no_other(
+    version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """At once or, where the server has to be told, when it does not end the response."""
+    server = PlayedServer(version, tools_call=hang)
+    async with talking(server, monkeypatch) as client:
+        await trio.testing.wait_all_tasks_blocked()
+        one, other = (Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2))
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.live == 2
+        one.scope.cancel()
+        await one.ended.wait()
+        await trio.sleep(6)
+        assert not other.ended.is_set()
+        told = server.requests[-1].rpc_method == "notifications/cancelled"
+        assert told is (version == D)
+        assert "1 under way" in repr(client._carrier)
+        # Where the server has to be told, that takes a connection, which is kept.
+        assert server.live == (2 if told else 1)
+        server.answers[CALL] = DONE
+        await client.call_tool("t")
+        other.scope.cancel()
+        await other.ended.wait()
+
+
+async def test_a_slow_server(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+    async def slow(request: Request) -> None:
+        await trio.sleep(request.message["params"]["arguments"]["seconds"])
+        await request.result(DONE)
+
+    async with talking(PlayedServer(E, tools_call=slow), monkeypatch) as client:
+        await client.call_tool("t", {"seconds": 59})
+        with pytest.raises(CallTimeout):
+            await client.call_tool("t", {"seconds": 61})
+        await client.call_tool("t", {"seconds": 1})
+        assert trio.current_time() == 59 + 60 + 1
+
+
+async def test_progress_keeps_a_call_alive(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+    async def stream(request: Request) -> None:
+        token = request.message["params"]["_meta"]["progressToken"]
+        await request.begin_stream()
+        for step in range(3):
+            await trio.sleep(50)
+            params = {"progressToken": token, "progress": step + 1}
+            await request.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        await request.event({"jsonrpc": "2.0", "id": request.message["id"], "result": DONE})
+        await request.end()
+
+    steps: list[float] = []
+    async with talking(PlayedServer(E, tools_call=stream), monkeypatch) as client:
+        await client.call_tool("t", progress=lambda step, *_: steps.append(step))
+        assert (steps, trio.current_time()) == ([1, 2, 3], 150)
+
+
+async def test_connections_that_nobody_needs_are_closed(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    async def answer(request: Request) -> None:
+        await request.result(DONE, [("keep-alive", "timeout=5")])
+
+    server = PlayedServer(E, tools_call=DONE)
+    async with talking(server, monkeypatch) as client:
+        await client.call_tool("t")
+        assert (server.opened, server.closed) == (1, 0)
+        await trio.sleep(29)
+        await client.call_tool("t")
+        await trio.sleep(29)
+        assert (server.opened, server.closed) == (1, 0)
+        await trio.sleep(2)
+        assert (server.opened, server.closed) == (1, 1)
+        server.answers[CALL] = answer
+        await client.call_tool("t")
+        await trio.sleep(3)
+        assert (server.opened, server.closed) == (2, 1)
+        await trio.sleep(2)
+        assert (server.opened, server.closed) == (2, 2)
+
+
+async def test_the_handshake_has_half_a_minute(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+    error = await fails(PlayedServer(D, initialize=hang), monkeypatch)
+    assert str(error) == "the server did not answer initialize within 30.0 s"
+    assert trio.current_time() == 30
+
+
+# --- the session's own stream ---------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_session_is_told_by_itself_and_a_stream_that_breaks(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    times: list[float] = []
+
+    async def stream(request: Request) -> None:
+        times.append(trio.current_time())
+        await request.begin_stream()
+        await request.event(told, f"e{len(times)}")
+        if len(times) < 3:
+            await hang_up(request)
+        await trio.sleep_forever()
+
+    server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
+    heard: list[Any] = []
+    async with talking(server, monkeypatch, on_log=heard.append) as client:
+        await trio.sleep(100)
+        assert len(heard) == len(times) == 3
+        assert times[0] == 0.0
+        assert 1 <= times[1] < times[2] < 10
+        gets = [
+            request.headers.get("last-event-id") for request in server.requests if request.method == "GET"
+        ]
+        assert gets == [None, "e1", "e2"]
+        await client.call_tool("t")
+    assert server.heard()[-1] == "DELETE"
+
+
+# --- no conversation ------------------------------------------------------------------------------------------------------------
+
+
+async def opens(server: PlayedServer, monkeypatch: MonkeyPatch) -> None:
+    async with talking(server, monkeypatch):
+        raise AssertionError("it came about")
+
+
+async def fails(server: PlayedServer, monkeypatch: MonkeyPatch) -> ConnectFailed:
+    with pytest.raises(ConnectFailed) as caught:
+        await opens(server, monkeypatch)
+    return caught.value
+
+
+PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (answering(status=404, **PAGE), "404 Not Found: is this the URL of an MCP server?"),
+        (answering(status=200, **PAGE), "text/html"),
+        (answering(status=401, headers=[("www-authenticate", 'Bearer scope="a b"')]), "401 Unauthorized"),
+        (answering(status=403), "403 Forbidden"),
+        (answering(status=503), "503 Service Unavailable"),
+        (
+            answering(status=307, headers=[("location", "https://there/mcp")]),
+            "redirects are not followed: connect to https://there/mcp",
+        ),
+        (hang_up, "the server closed the connection without an answer"),
+    ],
+)
+@pytest.mark.parametrize("version", ERAS)
+async def test_what_is_no_server_of_mcp(
+    version: str, answer: Any, said: str, monkeypatch: MonkeyPatch
+) -> None:
+    server = PlayedServer(version, initialize=answer, GET=answering(status=404))
+    server.answers["server/discover"] = answer
+    error = await fails(server, monkeypatch)
+    assert said in str(error)
+    if "401" in said:
+        assert isinstance(error.__cause__, AuthRequired)
+        assert error.__cause__.scopes == ("a", "b")
+
+
+async def test_a_server_that_cannot_be_reached(monkeypatch: MonkeyPatch) -> None:
+    class Nowhere(MemoryWay):
+        async def dial(self) -> H11Client:
+            await trio.lowlevel.checkpoint()
+            raise ConnectFailed("cannot connect to played.test:80: connection refused")
+
+    monkeypatch.setattr("mcp_trio._dial.Way", Nowhere)
+    with pytest.raises(ConnectFailed, match="connection refused"):
+        await connect_http(URL).__aenter__()
+
+
+async def test_a_server_that_cannot_be_reached_any_more(monkeypatch: MonkeyPatch) -> None:
+    async def refuse(way: MemoryWay) -> H11Client:
+        await trio.lowlevel.checkpoint()
+        raise ConnectFailed("cannot connect to played.test:80: connection refused")
+
+    server = PlayedServer(E, tools_call=hang_up)
+    async with talking(server, monkeypatch) as client:
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("t")
+        dial = MemoryWay.dial
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryWay, "dial", refuse)
+            with pytest.raises(ConnectionLost, match="tools/call: cannot connect to played"):
+                await client.call_tool("t")
+        assert MemoryWay.dial is dial
+        server.answers[CALL] = DONE
+        await client.call_tool("t")  # and there it is again
+
+
+# --- closing ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_closing_ends_what_is_pending(
+    version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang)
+    async with talking(server, monkeypatch) as client:
+        pending = Caller(nursery, lambda: client.call_tool("t", timeout=None))
+        await trio.testing.wait_all_tasks_blocked()
+        async with trio.open_nursery() as closing:
+            closing.start_soon(client.aclose)
+            closing.start_soon(client.aclose)
+        await pending.ended.wait()
+        assert isinstance(pending.error, ConnectionLost)
+        assert "0 under way" in repr(client._carrier)
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("t")
+    assert ("DELETE" in server.heard()) is (version == D)
+
+
+async def test_a_server_that_does_not_say_good_bye_has_a_second(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    server = PlayedServer(D, session="s1", DELETE=hang)
+    async with talking(server, monkeypatch) as client:
+        await client.aclose()
+        assert trio.current_time() == 1
+    assert server.heard()[-1] == "DELETE"
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_cancelling_all_of_it_still_ends_the_session(
+    version: str, monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
+    monkeypatch.setattr("mcp_trio._dial.Way", type("Way", (MemoryWay,), {"server": server}))
+    async with trio.open_nursery() as server.nursery:
+        with trio.move_on_after(5) as scope:
+            async with connect_http(URL, versions=[version]) as client:
+                await client.call_tool("t")
+        assert scope.cancelled_caught
+        await trio.testing.wait_all_tasks_blocked()
+        server.nursery.cancel_scope.cancel()
+    assert trio.current_time() <= 6
+    assert ("DELETE" in server.heard()) is (version == D)
+
+
+async def test_what_the_block_raises_comes_out_as_it_is(monkeypatch: MonkeyPatch) -> None:
+    server = PlayedServer(E)
+    monkeypatch.setattr("mcp_trio._dial.Way", type("Way", (MemoryWay,), {"server": server}))
+    async with trio.open_nursery() as server.nursery:
+        with pytest.raises(ZeroDivisionError):
+            async with connect_http(URL):
+                raise ZeroDivisionError
+        server.nursery.cancel_scope.cancel()
+
+
+# --- what the server asks ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_is_answered_while_its_call_is_under_way(monkeypatch: MonkeyPatch) -> None:
+    answered = trio.Event()
+    said: list[Any] = []
+
+    async def ask(request: Request) -> None:
+        await request.begin_stream()
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        params = {"message": "Who?", "requestedSchema": schema}
+        await request.event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        await answered.wait()
+        await request.event({"jsonrpc": "2.0", "id": request.message["id"], "result": text(said[0])})
+        await request.end()
+
+    async def take(request: Request) -> None:
+        said.append(request.message["result"]["content"]["name"])
+        await request.answer(202)
+        answered.set()
+
+    server = PlayedServer(D, tools_call=ask, POST=take)
+    server.answers["notifications/initialized"] = answering(status=202)
+    async with talking(server, monkeypatch, on_elicit=lambda asked: {"name": "Ada"}) as client:
+        result = await client.call_tool("t")
+        assert result.content == [t.TextContent("Ada")]

@@ -1,0 +1,681 @@
+"""Serving over HTTP: real servers behind connections in memory, how they are stopped, and a few real sockets with and without TLS."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import ssl
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+import trustme
+
+import mcp_trio
+from mcp_core.http import Gate, HttpOptions, PlainAnswer, RequestHead
+from mcp_core.registry import Context, Server
+from mcp_trio import HttpAddress, serve_http
+from mcp_trio._h11_server import Exchanged
+from mcp_trio._http_server import Connections, serve_listening
+from tests.core.helpers import D, E, modern, ping
+from tests.core.http.heads import ROWS, SERVED, WAITS, Row
+from tests.trio_.http_site import FakeSite, HttpWire, get, serving
+from tests.trio_.http_talk import MemoryListener, Talker, events_in, served_over_http
+from tests.trio_.wire import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+ERAS = pytest.mark.parametrize("version", [D, E])
+
+
+class Notes:
+    """What happened in the handlers."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+
+def make(notes: Notes | None = None) -> Server:
+    notes = notes or Notes()
+    server = Server("s")
+
+    @server.tool
+    def hello() -> str:
+        """Greet."""
+        return "hello"
+
+    @server.tool
+    async def sleep(seconds: float, name: str = "") -> str:
+        """Sleep."""
+        try:
+            await trio.sleep(seconds)
+        except trio.Cancelled:
+            notes.ended.append(f"{name} cancelled")
+            raise
+        notes.ended.append(f"{name} slept")
+        return "slept"
+
+    @server.tool
+    async def steps(context: Context, count: int, size: int = 0) -> str:
+        """Take steps."""
+        for step in range(count):
+            await context.progress(step, message="x" * size)
+            notes.ended.append(f"step {step}")
+        return "there"
+
+    return server
+
+
+# -- Conversations ---------------------------------------------------------------------------------------------------------
+
+
+@ERAS
+async def test_a_call_is_answered(version: str) -> None:
+    async with served_over_http(make()) as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        for id in range(3):
+            assert text_of(await talker.call(id, "hello")) == "hello"
+            assert text_of(await talker.call(f"{id}", "sleep", {"seconds": 0})) == "slept"
+
+
+@ERAS
+async def test_what_the_core_answers_by_itself(version: str) -> None:
+    server = make()
+    async with served_over_http(server) as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        before = len(server._services)
+        for id in range(3):
+            asking = modern(id, "server/discover") if version == E else ping(id)
+            assert "result" in json.loads((await talker.post(asking)).body)
+        assert len(server._services) == before
+    assert server._services == {}
+
+
+async def test_a_response_is_ended_and_taken_up_again(autojump_clock: MockClock) -> None:
+    server = make()
+
+    @server.tool
+    async def long(context: Context) -> str:
+        """Take long."""
+        assert context.close_stream(0.5)
+        await trio.sleep(10)
+        return "there"
+
+    async with served_over_http(server) as listener:
+        talker = Talker(listener.connect())
+        await talker.shake_hands()
+        answer = await talker.post(talker.calling(1, "long"))
+        assert events_in(answer.body) == []
+        assert b"retry: 500\n" in answer.body
+        (id,) = re.findall(rb"^id: (.*)$", answer.body, re.MULTILINE)
+        assert b"there" in (await talker.ask(talker.getting(b"last-event-id: " + id))).body
+        assert trio.current_time() == 10
+
+
+@ERAS
+async def test_progress_and_the_answer_come_as_a_stream(version: str) -> None:
+    async with served_over_http(make()) as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        for _ in range(2):
+            answer = await talker.post(talker.calling(1, "steps", {"count": 3}, progressToken="t"))
+            assert answer.headers[b"content-type"] == b"text/event-stream"
+            *steps, result = events_in(answer.body)
+            assert [step["params"]["progress"] for step in steps] == [0, 1, 2]
+            assert text_of(result) == "there"
+
+
+@ERAS
+async def test_calls_on_several_connections_run_side_by_side(version: str, autojump_clock: MockClock) -> None:
+    async with served_over_http(make()) as listener, trio.open_nursery() as nursery:
+        first = Talker(listener.connect(), version)
+        await first.shake_hands()
+        for id in range(10):
+            nursery.start_soon(partial(first.again(listener).call, id, "sleep", {"seconds": 10}))
+        await wait()
+        assert text_of(await first.call("next", "hello")) == "hello"
+        assert trio.current_time() == 0
+
+
+async def test_who_hangs_up_cancels_his_call_where_the_revision_says_so(autojump_clock: MockClock) -> None:
+    notes = Notes()
+    async with served_over_http(make(notes)) as listener:
+        for version in D, E:
+            talker = Talker(listener.connect(), version)
+            await talker.shake_hands()
+            await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 5, "name": version})))
+            await trio.sleep(1)
+            await talker.stream.aclose()
+            await trio.sleep(1)
+        assert notes.ended == [f"{E} cancelled"]
+        await trio.sleep(10)
+        assert notes.ended == [f"{E} cancelled", f"{D} slept"]
+
+
+async def test_a_session_is_ended_while_its_calls_run(autojump_clock: MockClock) -> None:
+    notes = Notes()
+    async with served_over_http(make(notes)) as listener:
+        talker = Talker(listener.connect())
+        await talker.shake_hands()
+        calls = [talker.again(listener) for _ in range(3)]
+        for id, each in enumerate(calls):
+            await each.send(each.posting(each.calling(id, "sleep", {"seconds": 50, "name": f"{id}"})))
+        stream = talker.again(listener)
+        await stream.send(stream.getting())
+        assert b"text/event-stream" in await stream.until(b"\r\n\r\n")
+        await wait()
+        assert (await talker.ask(talker.getting(method=b"DELETE"))).status == 204
+        for each in calls:
+            assert (await each.answer()).status in (200, 404)
+        await stream.until(b"0\r\n\r\n")
+        await wait()
+        assert sorted(notes.ended) == ["0 cancelled", "1 cancelled", "2 cancelled"]
+        assert (await talker.post(ping())).status == 404
+        await talker.shake_hands()
+
+
+@ERAS
+async def test_a_stream_that_nobody_reads_holds_up_its_own_handler_only(
+    version: str, autojump_clock: MockClock
+) -> None:
+    notes = Notes()
+    async with served_over_http(make(notes)) as listener:
+        slow = Talker(listener.connect(), version)
+        await slow.shake_hands()
+        quick = slow.again(listener)
+        call = slow.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
+        await slow.send(slow.posting(call))
+        await wait()
+        taken = len(notes.ended)
+        assert 60 < taken < 300  # what fits on the way, and the mark above which it waits
+        for id in range(20):
+            answer = await quick.post(quick.calling(id, "steps", {"count": 10}, progressToken="q"))
+            assert len(events_in(answer.body)) == 11
+        assert len(notes.ended) == taken + 200
+        assert (await slow.until(b"there")).count(b"data: ") == 1_001 + (version == D)
+
+
+@ERAS
+async def test_who_never_reads_loses_his_connection(version: str, autojump_clock: MockClock) -> None:
+    notes = Notes()
+    server = make(notes)
+    async with served_over_http(server) as listener:
+        slow = Talker(listener.connect(), version)
+        await slow.shake_hands()
+        call = slow.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
+        await slow.send(slow.posting(call))
+        await trio.sleep(40)
+        with pytest.raises(trio.BrokenResourceError):
+            await slow.send(b"x")
+        # A session keeps what is said, for a client who comes back; else nobody is there to say it to.
+        assert (notes.ended[-1] == "step 999") is (version == D)
+        assert text_of(await slow.again(listener).call("next", "hello")) == "hello"
+
+
+async def test_handlers_run_in_the_context_of_who_serves() -> None:
+    import contextvars
+
+    variable = contextvars.ContextVar("variable", default="unset")
+    server = Server("s")
+
+    @server.tool
+    def change() -> str:
+        """Change it."""
+        seen = variable.get()
+        variable.set("changed")
+        return seen
+
+    @server.tool
+    async def change_later() -> str:
+        """Change it in a task."""
+        return change()
+
+    variable.set("around")
+    async with served_over_http(server) as listener:
+        variable.set("later")
+        talker = Talker(listener.connect(), E)
+        for id, name in enumerate(["change", "change_later"] * 2):
+            assert text_of(await talker.call(id, name)) == "around"
+
+
+async def test_what_is_said_of_changes_reaches_the_stream_of_a_session(autojump_clock: MockClock) -> None:
+    server = make()
+    async with served_over_http(server) as listener:
+        talker = Talker(listener.connect())
+        await talker.shake_hands()
+        stream = talker.again(listener)
+        await stream.send(stream.getting())
+        await stream.until(b"\r\n\r\n")
+        await trio.to_thread.run_sync(partial(server.changed, tools=True))
+        assert b"notifications/tools/list_changed" in await stream.until(b"}")
+        await trio.sleep(100)
+        assert b": \n" in await stream.until(b"\n\n") or stream.heard  # signs of life
+
+
+# -- Paths and routes --------------------------------------------------------------------------------------------------------
+
+
+async def test_servers_and_routes_by_their_paths() -> None:
+    entered: list[str] = []
+
+    def build(name: str) -> Server:
+        @asynccontextmanager
+        async def lifespan(server: Server) -> AsyncIterator[str]:
+            entered.append(name)
+            try:
+                yield name
+            finally:
+                entered.append(f"left {name}")
+
+        server = Server(name, lifespan=lifespan)
+
+        @server.tool
+        def who(context: Context[str]) -> str:
+            """Tell."""
+            return f"{context.server.info.name} {context.lifespan}"
+
+        return server
+
+    def health(head: RequestHead) -> PlainAnswer:
+        return PlainAnswer(200, b"fine " + head.method)
+
+    def broken(head: RequestHead) -> PlainAnswer:
+        raise ZeroDivisionError
+
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(
+            partial(
+                serve_http,
+                {"/a": build("a"), "/b": build("b")},
+                routes={"/healthz": health, "/broken": broken},
+            )
+        )
+        assert isinstance(address, HttpAddress)
+        assert address == ("127.0.0.1", address.port, f"http://127.0.0.1:{address.port}/a")
+        assert entered == ["a", "b"]
+
+        async def connect() -> Talker:
+            return Talker(await trio.open_tcp_stream("127.0.0.1", address.port), E)
+
+        async with (talker := await connect()).stream:
+            for path in "a", "b":
+                asking = talker.posting(talker.calling(1, "who")).replace(b" /mcp ", b" /%b " % path.encode())
+                assert text_of(json.loads((await talker.ask(asking)).body)) == f"{path} {path}"
+            for path, status, body in (
+                ("/healthz?x", 200, b"fine GET"),
+                ("/mcp", 404, b"There is nothing at this path.\n"),
+            ):
+                answer = await talker.ask(get(path))
+                assert (answer.status, answer.body) == (status, body)
+            assert (await talker.ask(get("/healthz", method=b"HEAD"))).status == 200
+            assert (await talker.ask(get("/broken"))).status == 500
+        async with (talker := await connect()).stream:
+            assert (await talker.ask(get("/healthz"))).status == 200
+        nursery.cancel_scope.cancel()
+    assert entered == ["a", "b", "left b", "left a"]
+
+
+async def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if server.info.name:
+            raise FileNotFoundError("the database is gone")
+        yield
+
+    listener = MemoryListener()
+    with pytest.raises(FileNotFoundError, match="the database is gone"):
+        await serve_listening(
+            [listener],  # type: ignore[list-item]
+            {"/mcp": Server("s", lifespan=lifespan)},
+            HttpOptions(gate=Gate(None)),
+            routes={},
+        )
+    assert listener.closed
+
+
+@pytest.mark.parametrize("option", [{"hosts": ["a/b"]}, {"origins": ["example.com"]}])
+async def test_names_that_are_none_are_refused_at_once(option: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"a/b|example"):
+        await serve_http(make(), **option)
+
+
+# -- Bodies ----------------------------------------------------------------------------------------------------------------
+
+
+@ERAS
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize("over", [0, 1])
+async def test_a_body_may_be_so_long(
+    version: str, framed: bool, over: int, autojump_clock: MockClock
+) -> None:
+    size = 4 * 1024 * 1024
+    async with served_over_http(make()) as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        asking = talker.posting(talker.calling(1, "hello"))
+        head, end, body = asking.partition(b"\r\n\r\n")
+        body += b" " * (size + over - len(body))
+        if framed:
+            head = re.sub(rb"content-length: \d+", b"transfer-encoding: chunked", head)
+            body = b"".join(b"10000\r\n%b\r\n" % body[at : at + 65_536] for at in range(0, size, 65_536))
+            body += (b"1\r\n \r\n" if over else b"") + b"0\r\n\r\n"
+        else:
+            head = re.sub(rb"content-length: \d+", b"content-length: %d" % (size + over), head)
+
+        async def send() -> None:
+            with suppress(trio.BrokenResourceError):
+                await talker.send(head + end + body)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            answer = await talker.answer()
+            assert answer.status == (413 if over else 200)
+            assert (answer.headers.get(b"connection") == b"close") is bool(over)
+            assert not over or await talker.rest() == b""
+        assert text_of(await talker.again(listener).call(2, "hello")) == "hello"
+
+
+@ERAS
+async def test_a_disconnect_at_every_byte_of_an_answer(version: str) -> None:
+    server = make()
+    async with served_over_http(server) as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        for tool, arguments in ("hello", {}), ("steps", {"count": 2}):
+            asking = talker.posting(talker.calling("0000", tool, arguments, progressToken="t"))
+            whole = talker.again(listener)
+            await whole.send(asking)
+            await wait()
+            await whole.more()
+            await whole.stream.aclose()
+            for size in range(1, len(whole.heard)):
+                wire = talker.again(listener)
+                await wire.send(asking.replace(b'"0000"', b'"%04d"' % size))
+                while len(wire.heard) < size:
+                    wire.heard += await wire.stream.receive_some(size - len(wire.heard))
+                await wire.stream.aclose()
+                await wait()
+            assert text_of(await talker.call(0, "hello")) == "hello"
+        assert len(server._services) == (1 if version == D else 0)
+
+
+# -- How it ends -------------------------------------------------------------------------------------------------------------
+
+
+class Stopping:
+    """A server that will be told to stop."""
+
+    def __init__(self) -> None:
+        self.notes = Notes()
+        self.stop = trio.Event()
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[MemoryListener]:
+        async with served_over_http(make(self.notes), stop=self.stop, grace=5.0) as listener:
+            yield listener
+
+
+async def ends_at(wire: HttpWire) -> float:
+    await wire.rest()
+    return trio.current_time()
+
+
+async def test_it_stops_at_once_if_nobody_is_served(autojump_clock: MockClock) -> None:
+    stopping = Stopping()
+    async with stopping.served() as listener:
+        talkers = [Talker(listener.connect(), version) for version in (D, E)]
+        for talker in talkers:
+            await talker.shake_hands()
+        silent = Talker(listener.connect())
+        await wait()
+        stopping.stop.set()
+        for talker in (*talkers, silent):
+            assert await ends_at(talker) == 0
+        assert listener.closed
+
+
+@ERAS
+async def test_what_runs_may_come_to_its_end_within_the_grace(
+    version: str, autojump_clock: MockClock
+) -> None:
+    stopping = Stopping()
+    async with stopping.served() as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        other = talker.again(listener)
+        begun = talker.again(listener)
+        await begun.send(begun.posting(begun.calling(2, "hello"))[:-1])
+        await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 3, "name": "it"})))
+        await other.ask(other.posting(other.calling(3, "hello")))
+        await wait()
+        stopping.stop.set()
+        await wait()
+        assert listener.closed
+        assert await ends_at(other) == 0
+        # Who was about to ask gets an answer, whatever it is, and is the last to ask.
+        await begun.send(b"}")
+        answer = await begun.answer()
+        assert answer.headers[b"connection"] == b"close"
+        assert answer.status in (200, 503)
+        answer = await talker.answer()
+        assert text_of(json.loads(answer.body)) == "slept"
+        assert answer.headers[b"connection"] == b"close"
+        assert await ends_at(talker) == 3
+    assert stopping.notes.ended == ["it slept"]
+
+
+@ERAS
+async def test_what_takes_longer_is_cancelled_and_answered(version: str, autojump_clock: MockClock) -> None:
+    stopping = Stopping()
+    async with stopping.served() as listener:
+        talker = Talker(listener.connect(), version)
+        await talker.shake_hands()
+        await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 30, "name": "it"})))
+        stream = None
+        if version == D:
+            stream = talker.again(listener)
+            await stream.send(stream.getting())
+            await stream.until(b"\r\n\r\n")
+        await wait()
+        stopping.stop.set()
+        answer = await talker.answer()
+        assert trio.current_time() == 5
+        assert "shut down" in json.loads(answer.body)["error"]["message"]
+        assert await ends_at(talker) == 5
+        if stream is not None:
+            assert (await stream.rest()).endswith(b"0\r\n\r\n")
+    assert stopping.notes.ended == ["it cancelled"]
+
+
+async def test_who_does_not_read_does_not_hold_it_up(autojump_clock: MockClock) -> None:
+    stopping = Stopping()
+    async with stopping.served() as listener:
+        talker = Talker(listener.connect(), E)
+        call = talker.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
+        await talker.send(talker.posting(call))
+        await wait()
+        stopping.stop.set()
+        await trio.sleep(7.5)
+        with pytest.raises(trio.BrokenResourceError):
+            await talker.send(b"x")
+
+
+# -- Connections -------------------------------------------------------------------------------------------------------------
+
+
+async def test_only_so_many_are_let_in(caplog: pytest.LogCaptureFixture) -> None:
+    assert repr(Connections(None, None, 2, None)) == "<Connections: 0 of 2>"  # type: ignore[arg-type]
+    async with served_over_http(make(), connections=2) as listener:
+        talkers = [Talker(listener.connect(), E) for _ in range(3)]
+        await wait()
+        assert await talkers[2].rest() == b""
+        assert text_of(await talkers[0].call(1, "hello")) == "hello"
+        await talkers[1].stream.aclose()
+        await wait()
+        assert text_of(await Talker(listener.connect(), E).call(1, "hello")) == "hello"
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+async def test_a_line_for_each_exchange() -> None:
+    told: list[Exchanged] = []
+    async with served_over_http(make(), on_exchange=told.append) as listener:
+        talker = Talker(listener.connect(), E)
+        await talker.call(1, "hello")
+        await talker.ask(get("/none"))
+    assert [(each.method, each.target, each.status, each.rpc_method) for each in told] == [
+        ("POST", "/mcp", 200, "tools/call"),
+        ("GET", "/none", 404, ""),
+    ]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+async def test_the_corpus_of_heads_over_a_connection(row: Row) -> None:
+    site = FakeSite()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(row.raw)
+        if row.status in (SERVED, WAITS):
+            await wait()
+            begun = [exchange.reading for exchange in site.exchanges[:1]]
+            assert begun == [False] if row.status == SERVED else begun in ([], [True])
+        else:
+            answer = await wire.answer()
+            assert (answer.status, answer.headers[b"connection"]) == (row.status, b"close")
+            assert site.exchanges == []
+            assert await wire.rest() == b""
+
+
+# -- Real sockets ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+async def test_tls(authority: trustme.CA) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    trusting.set_alpn_protocols(["h2", "http/1.1"])
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, make(), tls=context))
+        assert address.url == f"https://127.0.0.1:{address.port}/mcp"
+        # Who does not speak TLS, or goes before it has begun, harms nobody.
+        async with await trio.open_tcp_stream("127.0.0.1", address.port) as plain:
+            await plain.send_all(get())
+            assert b"HTTP" not in await plain.receive_some()
+        await (await trio.open_tcp_stream("127.0.0.1", address.port)).aclose()
+        tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
+        stream = trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1")
+        talker = Talker(stream, E)
+        assert text_of(await talker.call(1, "hello")) == "hello"
+        assert stream.selected_alpn_protocol() == "http/1.1"
+        answer = await talker.ask(talker.posting(talker.calling(2, "hello"), b"connection: close"))
+        assert answer.status == 200
+        assert await talker.rest() == b""  # a regular end, not a cut one
+        await stream.aclose()
+        tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
+        talker = Talker(trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1"), E)
+        assert (await talker.ask(b"\r\n\r\n")).status == 400
+        await talker.stream.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_handshake_has_its_time(autojump_clock: MockClock, authority: trustme.CA) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    async with served_over_http(make(), tls=context) as listener:
+        wire = HttpWire(listener.connect())
+        assert await wire.rest() == b""
+        assert trio.current_time() == 10
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts", "warns"),
+    [
+        ("127.0.0.1", (), False),
+        ("localhost", (), False),
+        ("0.0.0.0", (), True),
+        ("0.0.0.0", ("a.example",), False),
+    ],
+)
+async def test_who_listens_to_all_is_warned(
+    host: str, hosts: tuple[str, ...], warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, make(), host, hosts=hosts))
+        async with await trio.open_tcp_stream(address.host, address.port) as stream:
+            talker = Talker(stream, E)
+            assert text_of(await talker.call(1, "hello")) == "hello"
+            rebound = talker.posting(talker.calling(2, "hello")).replace(
+                b"host: localhost", b"host: evil.example"
+            )
+            assert (await talker.ask(rebound)).status == 421
+        nursery.cancel_scope.cancel()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * warns
+    assert not warns or "hosts=" in caplog.text
+
+
+async def test_a_name_with_several_addresses_and_any_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [
+        *await trio.open_tcp_listeners(0, host="127.0.0.1"),
+        *await trio.open_tcp_listeners(0, host="127.0.0.1"),
+    ]
+
+    async def open_tcp_listeners(port: int, *, host: str) -> list[trio.SocketListener]:
+        await trio.lowlevel.checkpoint()
+        return list(made)
+
+    monkeypatch.setattr(trio, "open_tcp_listeners", open_tcp_listeners)
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(serve_http, make(), "localhost")
+        assert address == ("localhost", address.port, f"http://localhost:{address.port}/mcp")
+        assert address.port == made[0].socket.getsockname()[1]
+        assert made[1].socket.fileno() == -1
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_address_that_is_taken() -> None:
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(serve_http, make())
+        with pytest.raises(OSError, match="in use"):
+            await serve_http(make(), port=address.port)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_http_ends_in_order_on_a_signal(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes()
+    serve = mcp_trio._http_server.serve_http
+
+    async def call_and_kill(address: HttpAddress) -> None:
+        async with await trio.open_tcp_stream(address.host, address.port) as stream:
+            talker = Talker(stream, E)
+            await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 0.2, "name": "it"})))
+            await trio.sleep(0.05)
+            signal.raise_signal(number)
+            assert text_of(json.loads((await talker.answer()).body)) == "slept"
+
+    async def watched(*args: Any, task_status: trio.TaskStatus[HttpAddress], **options: Any) -> None:
+        async with trio.open_nursery() as nursery:
+            address = await nursery.start(partial(serve, *args, **options))
+            nursery.start_soon(call_and_kill, address)
+            task_status.started(address)
+
+    monkeypatch.setattr(mcp_trio._http_server, "serve_http", watched)
+    with pytest.raises(SystemExit) as caught:
+        mcp_trio.run_http(make(notes), port=0)
+    assert caught.value.code == 128 + number
+    assert notes.ended == ["it slept"]

@@ -1,0 +1,347 @@
+"""What every HTTP server on trio shares: events are acted on, whoever has something to write is poked, timers, and an end in order."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.http import Action, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
+from mcp_core.registry import Context, Server
+from mcp_trio._reception import Reception, Served, open_reception
+from tests.core.helpers import E, Message, encoded, modern
+from tests.trio_.http_site import FakeSite
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+
+
+class Desk:
+    """A driver without a wire: what its exchanges say is taken when they are poked, unless `closed`."""
+
+    def __init__(self, reception: Reception) -> None:
+        self.reception = reception
+        self.actions: list[Action] = []
+        self.writers: list[str] = []
+        self.closed = False
+        self.exchange: Any = None
+
+    def ask(self, message: Message) -> Exchange:
+        """Begin an exchange and give it its body."""
+        body = encoded(message)
+        head = RequestHead(
+            b"POST",
+            b"/mcp",
+            [
+                (b"host", b"localhost"),
+                (b"content-type", b"application/json"),
+                (b"accept", b"application/json, text/event-stream"),
+                (b"mcp-protocol-version", E.encode()),
+                (b"mcp-method", message["method"].encode()),
+                (b"mcp-name", message["params"]["name"].encode()),
+            ],
+        )
+        self.exchange = exchange = self.reception.site.begin(head, trio.current_time(), token=self)
+        exchange.receive_data(body, trio.current_time())
+        exchange.receive_data(b"", trio.current_time())
+        self.reception.pump()
+        return exchange
+
+    def poke(self) -> None:
+        self.reception.write_soon(self.write)
+
+    async def write(self) -> None:
+        self.writers.append(trio.lowlevel.current_task().name)
+        if not self.closed:
+            self.take()
+        await trio.lowlevel.checkpoint()
+
+    def take(self) -> None:
+        self.actions += self.exchange.actions_to_send()
+        self.reception.taken(self.exchange)
+
+    @property
+    def text(self) -> str:
+        return b"".join(getattr(action, "data", b"") for action in self.actions).decode()
+
+
+def make(log: list[str] | None = None) -> Server:
+    log = log if log is not None else []
+    server = Server("s")
+
+    @server.tool
+    def hello() -> str:
+        """Greet."""
+        return "hello"
+
+    @server.tool
+    async def sleep(seconds: float) -> str:
+        """Sleep."""
+        try:
+            await trio.sleep(seconds)
+        finally:
+            log.append("slept")
+        return "there"
+
+    @server.tool
+    async def stubborn() -> str:
+        """Do not be cancelled."""
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20)
+        log.append("stubborn")
+        return "there"
+
+    @server.tool
+    def quick(context: Context) -> str:
+        """Take steps without waiting."""
+        for step in range(3):
+            context.progress_nowait(step)
+        return "there"
+
+    @server.tool
+    async def steps(context: Context) -> str:
+        """Take steps."""
+        for step in range(100):
+            await context.progress(step, message="x" * 10_000)
+            log.append(f"{step}")
+        return "there"
+
+    return server
+
+
+@asynccontextmanager
+async def received(server: Server | None = None) -> AsyncIterator[Reception]:
+    server = server or make()
+    endpoint = Endpoint(
+        server.config,
+        HttpOptions(gate=Gate("127.0.0.1")),
+        entropy=bytes,
+        param_headers=server.param_headers,
+        token=Served(server, None),
+    )
+    async with open_reception(Site({"/mcp": endpoint})) as reception:
+        yield reception
+
+
+def calling(id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
+    return modern(id, "tools/call", {"name": name, "arguments": arguments or {}}, **meta)
+
+
+async def test_what_is_answered_at_once_is_ready_at_once() -> None:
+    server = make()
+    async with received(server) as reception:
+        desk = Desk(reception)
+        exchange = desk.ask(calling(1, "hello"))
+        desk.take()
+        reception.pump()
+        assert '"hello"' in desk.text
+        assert exchange.over
+        assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
+        assert server._services == {}
+
+
+async def test_the_task_of_a_handler_writes_its_answer(autojump_clock: MockClock) -> None:
+    server = make()
+    async with received(server) as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "sleep", {"seconds": 1}))
+        assert repr(reception) == "<Reception, 1 conversations, 1 jobs>"
+        await wait()
+        desk.writers.clear()
+        await trio.sleep(2)
+        reception.pump()
+        assert '"there"' in desk.text
+        assert desk.writers == ["mcp_trio._jobs._run"]
+        assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
+        assert server._services == {}
+
+
+async def test_what_is_said_before_is_written_by_a_task_for_it(autojump_clock: MockClock) -> None:
+    async with received() as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "steps", progressToken="t"))
+        await wait()
+        assert set(desk.writers) == {"tests.trio_.test_reception.Desk.write", "mcp_trio._jobs._run"}
+        assert desk.text.count("data: ") == 101
+
+
+async def test_who_cannot_wait_says_it_all_the_same() -> None:
+    async with received() as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "quick", progressToken="t"))
+        desk.take()
+        reception.pump()
+        assert desk.text.count("data: ") == 4
+
+
+async def test_who_says_much_waits_for_the_writer(autojump_clock: MockClock) -> None:
+    log: list[str] = []
+    async with received(make(log)) as reception:
+        slow, other = Desk(reception), Desk(reception)
+        slow.closed = True
+        exchange = slow.ask(calling(1, "steps", progressToken="t"))
+        await trio.sleep(1)
+        assert 64 * 1024 < exchange.queued < 96 * 1024
+        assert len(log) < 10
+        other.ask(calling(1, "steps", progressToken="t"))
+        await trio.sleep(1)
+        assert other.text.count("data: ") == 101
+        assert len(log) < 10 + 100
+        slow.take()
+        await wait()
+        assert 10 < len(log) - 100 < 20
+        slow.closed = False
+        slow.take()
+        await wait()
+        assert slow.text.count("data: ") == 101
+
+
+async def test_who_waits_for_a_writer_that_goes_is_cancelled(autojump_clock: MockClock) -> None:
+    async with received() as reception:
+        desk = Desk(reception)
+        desk.closed = True
+        exchange = desk.ask(calling(1, "steps", progressToken="t"))
+        await trio.sleep(1)
+        exchange.disconnected(trio.current_time())
+        reception.pump()
+        reception.taken(exchange)
+        await wait()
+        assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
+
+
+async def test_signs_of_life_come_in_time(autojump_clock: MockClock) -> None:
+    async with received() as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "sleep", {"seconds": 40}))
+        await trio.sleep(50)
+        assert desk.text.count(":\n") + desk.text.count(": \n") == 2
+        assert '"there"' in desk.text
+
+
+async def test_a_site_s_deadline_is_met_whenever_it_is_set(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with open_reception(site) as reception:  # type: ignore[arg-type]
+        for deadline in 20.0, 10.0, None, 15.0:
+            site.deadline = deadline
+            reception.pump()
+        await trio.sleep(30)
+        assert site.times == [15]
+
+
+# -- Faults of our own -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_fault_at_a_deadline_is_told_to_the_log(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(FakeSite):
+        def handle_timeout(self, now: float) -> None:
+            super().handle_timeout(now)
+            raise ZeroDivisionError
+
+    site = Broken()
+    async with open_reception(site) as reception:  # type: ignore[arg-type]
+        for deadline in 10.0, 20.0:
+            site.deadline = deadline
+            reception.pump()
+            await trio.sleep(11)
+    assert site.times == [10, 20]
+    assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
+
+
+async def test_a_fault_with_a_request_is_its_end_and_no_other_s(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    async with received() as reception:
+        with monkeypatch.context() as patch:
+            patch.setattr("mcp_trio._reception.act_on", fail)
+            desk = Desk(reception)
+            desk.ask(calling(1, "hello"))
+            desk.take()
+            reception.pump()  # also the end of the conversation goes wrong
+            assert "Internal error" in desk.text
+        desk = Desk(reception)
+        desk.ask(calling(1, "hello"))
+        desk.take()
+        assert '"hello"' in desk.text
+    assert {record.levelno for record in caplog.records} == {logging.ERROR}
+
+
+async def test_a_fault_of_the_site_does_not_end_the_server(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(site: Site) -> None:
+        raise ZeroDivisionError
+
+    server = make()
+    async with received(server) as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "sleep", {"seconds": 1}))
+        with monkeypatch.context() as patch:
+            patch.setattr(Site, "ready", fail)
+            server.changed(tools=True)
+            await trio.sleep(2)
+            with pytest.raises(ZeroDivisionError):
+                reception.pump()
+        reception.pump()
+        await wait()
+        assert '"there"' in desk.text
+    assert {record.levelno for record in caplog.records} == {logging.ERROR}
+
+
+# -- The end ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(3, 3), (30, 5)])
+async def test_an_orderly_end(seconds: float, ends: float, autojump_clock: MockClock) -> None:
+    log: list[str] = []
+    async with received(make(log)) as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "sleep", {"seconds": seconds}))
+        late = Desk(reception)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reception.wind_down, 5.0)
+            await wait()
+            assert reception.stopping
+            head = late.reception.site.begin(
+                RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")]), trio.current_time(), token=late
+            )
+            late.exchange = head
+            assert head.actions_to_send()[0].status in (415, 503)  # type: ignore[union-attr]
+        assert trio.current_time() == ends
+        assert log == ["slept"]
+        assert ("there" if seconds == 3 else "shut down") in desk.text
+
+
+async def test_who_will_not_be_cancelled_does_not_hold_it_up(autojump_clock: MockClock) -> None:
+    log: list[str] = []
+    async with received(make(log)) as reception:
+        desk = Desk(reception)
+        desk.ask(calling(1, "stubborn"))
+        await reception.wind_down(5.0)
+        assert trio.current_time() == 6
+        assert log == []
+    assert log == ["stubborn"]
+    assert trio.current_time() == 20
+
+
+async def test_who_cancels_gets_a_quick_end(autojump_clock: MockClock) -> None:
+    log: list[str] = []
+    server = make(log)
+    with trio.move_on_after(1):
+        async with received(server) as reception:
+            Desk(reception).ask(calling(1, "sleep", {"seconds": 30}))
+            await trio.sleep_forever()
+    assert trio.current_time() == 1
+    assert log == ["slept"]
+    assert server._services == {}

@@ -1,0 +1,44 @@
+"""What trio adds to a conversation, whatever carries it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from mcp_core import RequestReceived
+from mcp_trio._runtime import TrioRuntime
+
+
+class Bare(TrioRuntime):
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        raise AssertionError(reference)
+
+
+@pytest.mark.parametrize(("breath", "turns"), [(0.0, 100), (1e9, 0)])
+async def test_others_get_their_turn_when_they_have_waited_long_enough(breath: float, turns: int) -> None:
+    runtime = Bare()
+    runtime.breath = breath
+    seen = 0
+
+    async def other() -> None:
+        nonlocal seen
+        while True:
+            await trio.lowlevel.checkpoint()
+            seen += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        for _ in range(100):
+            await runtime.breathe()
+        assert turns - 10 <= seen <= turns + 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_whoever_is_cancelled_hears_of_it_at_once() -> None:
+    runtime = Bare()
+    runtime.breath = 1000.0
+    await runtime.breathe()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await runtime.breathe()
+    assert scope.cancelled_caught
