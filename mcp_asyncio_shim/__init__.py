@@ -1,12 +1,13 @@
 """MCP servers and clients on asyncio: the core and the `Server` that mcp_trio runs, in few lines and without trio.
 
 It decides nothing: it reads, feeds the core, acts on its events and writes. So it proves that the core is neutral; whatever
-goes beyond stdio and memory belongs to `mcp_trio`. If it ever needs a rule of the protocol, the core lacks something.
+goes beyond stdio, memory and ASGI belongs to `mcp_trio`. If it ever needs a rule of the protocol, the core lacks something.
 """
 
 from __future__ import annotations
 
+from ._asgi import AsgiApp, asgi
 from ._client import Client, connect
 from ._server import run, serve_stdio, serve_streams
 
-__all__ = ["Client", "connect", "run", "serve_stdio", "serve_streams"]
+__all__ = ["AsgiApp", "Client", "asgi", "connect", "run", "serve_stdio", "serve_streams"]

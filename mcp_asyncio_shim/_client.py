@@ -28,7 +28,7 @@ from mcp_core.registry import Server
 
 from ._link import Link, Streams
 from ._pipes import child_streams
-from ._server import _log, converse, start_job
+from ._server import _log, converse
 
 T = TypeVar("T")
 
@@ -54,12 +54,11 @@ class Client(Caller):
     def __init__(self, streams: Streams, config: Config, options: CallerOptions) -> None:
         super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
         self._link = Link(self._conn, streams, self._take)
-        self._jobs: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
         await self._link.aclose()
-        await self._link.until(lambda: not self._jobs - {asyncio.current_task()})
+        await self._link.until(lambda: not self._link.jobs - {asyncio.current_task()})
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
@@ -78,7 +77,7 @@ class Client(Caller):
         return await work
 
     def _run(self, answering: Answering) -> None:
-        start_job(answering, self._jobs, self._link)
+        self._link.start(answering)
 
     def _pump(self) -> None:
         self._link.pump()

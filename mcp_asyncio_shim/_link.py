@@ -1,6 +1,6 @@
-"""A `Connection` on asyncio's streams: one task reads and feeds it, one task empties it, one timer serves it.
+"""A `Connection` on asyncio's streams: one task reads and feeds it, one task empties it.
 
-Rules: whoever calls into the connection calls `pump` next, which never waits. Only one task writes, so that a cancelled caller
+Rules: only one task writes, so that a cancelled caller
 cannot leave half a message behind. While the connection says `PAUSED` nothing is read; much that is queued is a reason for it,
 and comes soon when the transport holds more than it likes, for then the writing task waits in `drain`.
 
@@ -10,52 +10,31 @@ It makes no decision of the protocol and knows neither requests nor handlers.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections.abc import Callable
 from typing import Any, Final
 
 from mcp_core import Connection, ConnectionLost, Event, Pump
+
+from ._carrier import Carrier, apart
 
 READ_SIZE: Final = 65_536
 LAST_WRITE: Final = 1.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Link:
+class Link(Carrier):
     """Carries `conn` over `streams`; `take` gets each event and must not wait. The task `reading` ends with the input.
 
     *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the connection, no more.
     """
 
     def __init__(self, conn: Connection, streams: Streams, take: Callable[[Event], object]) -> None:
+        self._events = Pump(conn, apart(take))
+        super().__init__(conn, self._events.run)
         self.conn = conn
-        self.loop = asyncio.get_running_loop()
         self._reader, self._writer = streams
-        # Handlers start wherever `pump` is called, out of other handlers too, whose variables are none of their business.
-        context = contextvars.copy_context()
-        self._events = Pump(conn, lambda event: context.copy().run(take, event))
-        self._moved = asyncio.Event()
-        self._timer = self.loop.call_soon(self._tick)
         self.reading = self.loop.create_task(self._read())
         self._writing = self.loop.create_task(self._write())
-
-    def pump(self) -> None:
-        self._events.run()
-        self._moved.set()
-        self._moved = asyncio.Event()
-        self._timer.cancel()
-        deadline = self.conn.next_deadline()
-        if deadline is not None:
-            self._timer = self.loop.call_at(deadline, self._tick)
-
-    def _tick(self) -> None:
-        self.conn.handle_timeout(self.loop.time())
-        self.pump()
-
-    async def until(self, ready: Callable[[], object]) -> None:
-        """Wait for what only an event, or a call with a `pump`, can bring about."""
-        while not ready():
-            await self._moved.wait()
 
     async def _read(self) -> None:
         try:
@@ -88,14 +67,8 @@ class Link:
         self.pump()
         self.reading.cancel()
 
-    @property
-    def full(self) -> bool:
+    def full(self, id: object) -> bool:
         return self._events.full
-
-    async def drain(self) -> None:
-        """Let others run, and wait while much is queued."""
-        await asyncio.sleep(0)
-        await self.until(lambda: not self.full)
 
     async def aclose(self, patience: float = LAST_WRITE) -> None:
         """End the conversation; the peer has `patience` seconds to read what is queued. May be called any number of times."""

@@ -1,7 +1,6 @@
 """Running a server: what asyncio adds to a `Service` is a task for each handler that needs one, threads, a log, names for faults.
 
-Rules: nothing that a handler raises leaves its task, and only a cancellation that somebody asked for travels on. A job is
-settled by the callback of its task, for a task that is cancelled before its first step never runs.
+Rule: nothing that a handler raises ends a conversation.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from mcp_core import Answering, Connection, Event, RequestReceived, Role
-from mcp_core.registry import Job, Round, Runtime, Server, Service
+from mcp_core import Connection, Event, RequestReceived, Role
+from mcp_core.registry import Round, Runtime, Server, Service
+from mcp_core.types import RequestId
 
+from ._carrier import Carrier
 from ._link import LAST_WRITE, Link, Streams
 from ._pipes import standard_streams
 
@@ -27,10 +28,14 @@ T = TypeVar("T")
 _log = logging.getLogger("mcp_asyncio_shim")
 
 
-class _Runtime(Runtime):
-    def __init__(self, link: Link) -> None:
-        self._link, self._thread = link, threading.get_ident()
-        self.pump, self.drain = link.pump, link.drain  # type: ignore[method-assign]
+class AsyncioRuntime(Runtime):
+    """One conversation, which `carrier` carries; the functions are those of a `Runtime`."""
+
+    def __init__(
+        self, carrier: Carrier, pump: Callable[[], object], full: Callable[[RequestId], bool]
+    ) -> None:
+        self._carrier, self._thread = carrier, threading.get_ident()
+        self.pump, self.full = pump, full  # type: ignore[assignment, method-assign]
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
@@ -40,11 +45,7 @@ class _Runtime(Runtime):
 
     def soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._link.loop.call_soon_threadsafe(function)
-
-    @property
-    def full(self) -> bool:
-        return self._link.full
+            self._carrier.loop.call_soon_threadsafe(function)
 
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return asyncio.to_thread(_called, function)
@@ -55,6 +56,10 @@ class _Runtime(Runtime):
             async with asyncio.timeout(asked.seconds):
                 await awake.wait()
         return asked.result()
+
+    async def drain(self, id: RequestId) -> None:
+        await asyncio.sleep(0)
+        await self._carrier.until(lambda: not self.full(id))
 
     def wall_time(self) -> float:
         return time.time()
@@ -70,7 +75,7 @@ class _Runtime(Runtime):
         async def awaited() -> T:
             return await function()
 
-        return asyncio.run_coroutine_threadsafe(awaited(), self._link.loop).result()
+        return asyncio.run_coroutine_threadsafe(awaited(), self._carrier.loop).result()
 
 
 def _called(function: Callable[[], T]) -> T:
@@ -95,50 +100,24 @@ async def serve_streams(
 
 
 async def converse(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:
-    jobs: set[asyncio.Task[None]] = set()
-
     def take(event: Event) -> None:
         job = service.take(event)
         if job is not None:
-            start_job(job, jobs, link)
+            link.start(job)
 
     link = Link(Connection(Role.SERVER, server.config()), streams, take)
-    service = Service(server, link.conn, _Runtime(link), lifespan)
+    service = Service(server, link.conn, AsyncioRuntime(link, link.pump, link.full), lifespan)
     end = link.loop.time()
     try:
         await asyncio.wait({link.reading})
         end = link.loop.time() + grace
         with suppress(TimeoutError):
             async with asyncio.timeout_at(end):
-                await link.until(lambda: not jobs)
+                await link.until(lambda: not link.jobs)
     finally:
         service.close()
         await link.aclose(max(end - link.loop.time(), LAST_WRITE))
-        await link.until(lambda: not jobs)
-
-
-def start_job(job: Job | Answering, jobs: set[asyncio.Task[None]], link: Link) -> None:
-    """Run `job` in a task, which is among `jobs` as long as it lasts."""
-
-    def settle(task: asyncio.Task[None]) -> None:
-        jobs.discard(task)
-        job.dropped()
-        link.pump()
-
-    task = asyncio.create_task(_run(job))
-    job.stop = task.cancel
-    jobs.add(task)
-    task.add_done_callback(settle)
-
-
-async def _run(job: Job | Answering) -> None:
-    try:
-        job.done(await job)
-    except BaseException as exc:
-        task = asyncio.current_task()
-        if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise
-        job.failed(exc)
+        await link.until(lambda: not link.jobs)
 
 
 async def serve_stdio(server: Server) -> None:

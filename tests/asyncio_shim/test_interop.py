@@ -131,12 +131,12 @@ async def changes_that_are_listened_to(client: Client) -> None:
     await client.call_tool("change", {"what": "tools"})  # nobody listens any more
 
 
-async def transcript(runtime: str, way: official.Way, directory: Path) -> tuple[list[bytes], list[bytes]]:
-    """Every byte that the client and the server on `runtime` send each other, line by line, but for names that they made up."""
-    told, said = directory / f"told-{runtime}", directory / f"said-{runtime}"
+async def transcript(way: official.Way, directory: Path) -> tuple[list[bytes], list[bytes]]:
+    """Every byte that the client and the server send each other, line by line, but for names that they made up."""
+    told, said = directory / f"told-{way.over}", directory / f"said-{way.over}"
     tee = [*TEE, str(told), str(said)]
     level = "warning" if way.spoken == E else None
-    async with official.opened(way, runtime=runtime, through=tee, log_level=level) as client:
+    async with official.opened(way, through=tee, log_level=level) as client:
         await conversation(client)
         if way.spoken == E:
             await changes_that_are_listened_to(client)
@@ -151,10 +151,10 @@ def lines_of(file: Path) -> list[bytes]:
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-@official.every_revision
+@official.ways(*VERSIONS, places=["stdio"])
 async def test_the_official_client_hears_the_same_byte_by_byte(way: official.Way, tmp_path: Path) -> None:
-    told, said = await transcript("trio", way, tmp_path)
-    assert await transcript("asyncio", way, tmp_path) == (told, said)
+    told, said = await transcript(way, tmp_path)
+    assert await transcript(way._replace(over="stdio-asyncio"), tmp_path) == (told, said)
     heard = Counter(json.loads(line).get("method", "an answer") for line in said)
     asked = sum("id" in json.loads(line) for line in told)
     if way.spoken == E:

@@ -55,8 +55,8 @@ def test_the_count_of_lines() -> None:
 
 def test_the_shim_is_small() -> None:
     sources = [path.read_text("utf-8") for path in (ROOT / "mcp_asyncio_shim").glob("*.py")]
-    assert sum(map(lines_of_code, sources)) <= 400, "policy has leaked out of the core, or into the shim"
-    assert sum(source.count("\n") for source in sources) <= 600, "essays and blank lines included"
+    assert sum(map(lines_of_code, sources)) <= 560, "policy has leaked out of the core, or into the shim"
+    assert sum(source.count("\n") for source in sources) <= 820, "essays and blank lines included"
 
 
 @pytest.mark.parametrize(

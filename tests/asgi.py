@@ -1,0 +1,640 @@
+"""The other side of an ASGI application: somebody who calls it as a server would, on trio or asyncio, by way of anyio.
+
+`hosting` tells it of a lifespan; `Host.begin` is a request that may take its time, `Host.ask` one that is over. What the application
+sends is kept as it came, and read as a client would read it.
+
+`SCENARIOS` are conversations that must be the same on both, byte by byte: each asserts what matters, and gives the calls it made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.lowlevel
+
+from mcp_core import Limits
+from mcp_core.registry import Context, Server
+from tests.core.http.site import GET, HOST, POST, D, E, initialize, meta, request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+
+    from anyio.abc import TaskGroup
+
+    App = Callable[[Any, Any, Any], Awaitable[None]]
+    Make = Callable[..., App]
+
+PATIENCE: Final = 20.0
+STREAM: Final = b"text/event-stream"
+
+
+class Call:
+    """One call of the application: what it is told, and what it says."""
+
+    def __init__(self, scope: Mapping[str, Any]) -> None:
+        self.scope = scope
+        self.said: list[dict[str, Any]] = []
+        self.over = False
+        self.failure: BaseException | None = None
+        self.taking = anyio.Event()  # unset while the server takes nothing
+        self.taking.set()
+        self.refuses: BaseException | None = None
+        self._told: deque[dict[str, Any] | BaseException] = deque()
+        self._moved = anyio.Event()
+        self.task = anyio.CancelScope()
+
+    def __repr__(self) -> str:
+        return f"<Call {self.said}>"
+
+    # -- The server's part ---------------------------------------------------------------------------------------------------
+
+    async def run(self, app: App) -> None:
+        try:
+            with self.task:
+                await app(self.scope, self._receive, self._send)
+        except BaseException as exc:
+            self.failure = exc
+            if not isinstance(exc, Exception):
+                raise
+        finally:
+            self.over = True
+            self._move()
+
+    async def _receive(self) -> dict[str, Any]:
+        while not self._told:
+            await self._moved.wait()
+        told = self._told.popleft()
+        if isinstance(told, BaseException):
+            raise told
+        return told
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self.taking.wait()
+        if self.refuses is not None:
+            raise self.refuses
+        self.said.append(message)
+        self._move()
+
+    def _move(self) -> None:
+        self._moved.set()
+        self._moved = anyio.Event()
+
+    # -- The test's part -----------------------------------------------------------------------------------------------------
+
+    def tell(self, *told: dict[str, Any] | BaseException) -> None:
+        self._told.extend(told)
+        self._move()
+
+    def body(self, data: bytes, *, more: bool = False) -> None:
+        self.tell({"type": "http.request", "body": data, "more_body": more})
+
+    def disconnect(self) -> None:
+        self.tell({"type": "http.disconnect"})
+
+    async def until(self, ready: Callable[[], object]) -> None:
+        with anyio.fail_after(PATIENCE):
+            while not ready():
+                await self._moved.wait()
+
+    async def end(self) -> Call:
+        """Wait until the application has nothing more to do."""
+        await self.until(lambda: self.over)
+        if self.failure is not None:
+            raise self.failure
+        return self
+
+    async def hear(self, number: int = 1) -> list[Any]:
+        """Wait for so many messages of MCP; gives all that there are."""
+        await self.until(lambda: self.over or len(self.messages) >= number)
+        return self.messages
+
+    # -- What a client reads -------------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> int:
+        status = self.said[0]["status"]
+        assert isinstance(status, int)
+        return status
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        return dict(self.said[0]["headers"])
+
+    @property
+    def raw(self) -> bytes:
+        return b"".join(message["body"] for message in self.said[1:])
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.said) and not self.said[-1].get("more_body", True)
+
+    @property
+    def events(self) -> list[dict[str, str]]:
+        """The events of a stream, by their fields."""
+        blocks = self.raw.decode().split("\n\n")
+        return [
+            dict(field.split(": ", 1) for field in block.splitlines() if not field.startswith(":"))
+            for block in blocks
+            if block
+        ]
+
+    @property
+    def messages(self) -> list[Any]:
+        if not self.said or self.said[0]["type"] != "http.response.start":
+            return []
+        if self.headers.get(b"content-type") == STREAM:
+            kinds = (None, "message")
+            return [
+                json.loads(event["data"])
+                for event in self.events
+                if event.get("data") and event.get("event") in kinds
+            ]
+        return [json.loads(self.raw)] if self.raw else []
+
+    @property
+    def answer(self) -> Any:
+        return self.messages[-1]
+
+
+class Host:
+    """Calls `app`."""
+
+    def __init__(self, app: App, group: TaskGroup, root: str = "") -> None:
+        self.app = app
+        self.group = group
+        self.root = root
+        self.calls: list[Call] = []
+
+    def call(self, **scope: Any) -> Call:
+        call = Call(scope)
+        self.group.start_soon(call.run, self.app)
+        return call
+
+    def begin(
+        self,
+        method: str,
+        headers: Iterable[tuple[bytes, bytes]],
+        body: bytes | None = b"",
+        *,
+        path: str = "/mcp",
+        query: bytes = b"",
+        **more: Any,
+    ) -> Call:
+        """A request. Without a body, None, the test tells it."""
+        full = self.root + path
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.5"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": full,
+            "raw_path": full.encode(),
+            "query_string": query,
+            "root_path": self.root,
+            "headers": list(headers),
+            **more,
+        }
+        call = self.call(**scope)
+        self.calls.append(call)
+        if body is not None:
+            call.body(body)
+        return call
+
+    async def ask(self, *args: Any, **options: Any) -> Call:
+        """A request whose response is complete."""
+        return await self.begin(*args, **options).end()
+
+    def post(self, message: Any, *more: tuple[bytes, bytes], **options: Any) -> Call:
+        return self.begin("POST", [*POST, *more], json.dumps(message).encode(), **options)
+
+    def calling(self, id: int, tool: str, **options: Any) -> Call:
+        """A tools/call of 2026-07-28."""
+        arguments = options.pop("arguments", {})
+        params = {"name": tool, "arguments": arguments, "_meta": meta(progressToken=id)}
+        headers = [
+            (b"mcp-protocol-version", E.encode()),
+            (b"mcp-method", b"tools/call"),
+            (b"mcp-name", tool.encode()),
+        ]
+        return self.post(request(id, "tools/call", params), *headers, **options)
+
+    async def session(self, **capabilities: Any) -> Session:
+        """A session of 2025-11-25."""
+        opened = await self.post(initialize(D, **capabilities)).end()
+        assert opened.status == 200, opened
+        session = Session(self, opened.headers[b"mcp-session-id"])
+        accepted = await session.post({"jsonrpc": "2.0", "method": "notifications/initialized"}).end()
+        assert accepted.status == 202, accepted
+        return session
+
+
+class Session:
+    """A session as its client sees it."""
+
+    def __init__(self, host: Host, id: bytes) -> None:
+        self.host = host
+        self.headers = [(b"mcp-session-id", id), (b"mcp-protocol-version", D.encode())]
+
+    def post(self, message: Any) -> Call:
+        return self.host.post(message, *self.headers)
+
+    def calling(self, id: int, tool: str, **arguments: Any) -> Call:
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": id}}
+        return self.post(request(id, "tools/call", params))
+
+    def get(self, *more: tuple[bytes, bytes]) -> Call:
+        return self.host.begin("GET", [*GET, *self.headers, *more])
+
+    async def delete(self) -> Call:
+        return await self.host.ask("DELETE", [HOST, *self.headers])
+
+
+@asynccontextmanager
+async def hosting(
+    app: App, *, lifespan: bool = True, root: str = "", patience: float = PATIENCE
+) -> AsyncIterator[Host]:
+    """Serve `app`. At the end it is told to shut down, if it was told to start, and must have done so."""
+    with anyio.fail_after(patience):
+        async with anyio.create_task_group() as group:
+            host = Host(app, group, root)
+            living = host.call(type="lifespan", state={}) if lifespan else None
+            if living is not None:
+                living.tell({"type": "lifespan.startup"})
+                await living.until(lambda: living.said or living.over)
+                assert living.said == [{"type": "lifespan.startup.complete"}], living.failure or living.said
+            yield host
+            if living is not None:
+                living.tell({"type": "lifespan.shutdown"})
+                await living.end()
+                assert living.said[1:] == [{"type": "lifespan.shutdown.complete"}]
+
+
+class Neutral:
+    """A server that runs anywhere, whose handlers wait for the test; `seen` is what they saw."""
+
+    def __init__(self, **options: Any) -> None:
+        self.server = Server("neutral", limits=Limits(message=100_000), **options)
+        self.seen: list[str] = []
+        self.started, self.go = anyio.Event(), anyio.Event()
+
+        @self.server.tool
+        def echo(text: str = "") -> str:
+            """Give the text back."""
+            return text
+
+        @self.server.tool
+        async def wait() -> str:
+            """Wait for the test."""
+            self.started.set()
+            try:
+                await self.go.wait()
+            except BaseException:
+                self.seen.append("cancelled")
+                raise
+            self.seen.append("went on")
+            return "went on"
+
+        @self.server.tool
+        async def count(to: int, context: Context) -> str:
+            """Count, and tell of each step."""
+            for step in range(1, to + 1):
+                await context.progress(step, to)
+            return "counted"
+
+        @self.server.tool
+        async def flood(number: int, context: Context) -> str:
+            """Tell of much progress, a kibibyte each."""
+            self.started.set()
+            for step in range(number):
+                await context.progress(step, message="x" * 1000)
+                self.seen.append("told")
+            return "done"
+
+        @self.server.tool
+        async def ask(context: Context) -> str:
+            """Ask the client for its roots."""
+            return ", ".join(str(root.uri) for root in await context.roots())
+
+        @self.server.tool
+        async def leave(context: Context) -> str:
+            """Let the client go, and wait for the test."""
+            left = context.close_stream(0.5)
+            self.started.set()
+            await self.go.wait()
+            return f"left: {left}"
+
+        @self.server.tool
+        def value(context: Context) -> str:
+            """What the lifespan gave."""
+            return str(context.lifespan)
+
+    async def until(self, ready: Callable[[], object]) -> None:
+        with anyio.fail_after(PATIENCE):
+            while not ready():
+                await anyio.lowlevel.checkpoint()
+
+
+def text_of(call: Call) -> str:
+    text = call.answer["result"]["content"][0]["text"]
+    assert isinstance(text, str)
+    return text
+
+
+def progress_of(call: Call) -> list[int]:
+    return [each["params"]["progress"] for each in call.messages if "method" in each]
+
+
+def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
+    """What a client reads, with the names of sessions taken out. How a body was cut into messages is chance."""
+
+    def anonymous(data: bytes) -> bytes:
+        return re.sub(rb"[0-9a-f]{32}", b"?", data)
+
+    return [
+        (
+            call.status,
+            [(name, anonymous(value)) for name, value in call.said[0]["headers"]],
+            anonymous(call.raw),
+            call.complete,
+        )
+        for call in calls
+        if call.said
+    ]
+
+
+# -- Scenarios: the same on both runtimes --------------------------------------------------------------------------------------
+
+
+async def an_answer_at_once(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server)) as host:
+        call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
+        assert [message["type"] for message in call.said] == ["http.response.start", "http.response.body"]
+        assert call.headers[b"content-type"] == b"application/json"
+        assert call.headers[b"content-length"] == b"%d" % len(call.raw)
+        assert text_of(call) == "hi"
+        slashed = await host.calling(2, "echo", path="/mcp/").end()
+        rooted = await host.calling(2, "echo", path="/").end()
+        assert slashed.raw == rooted.raw
+    return host.calls
+
+
+async def an_answer_that_streams(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server)) as host:
+        call = await host.calling(1, "count", arguments={"to": 3}).end()
+        assert call.headers[b"content-type"] == STREAM
+        assert progress_of(call) == [1, 2, 3]
+        assert text_of(call) == "counted"
+        assert call.complete
+    return host.calls
+
+
+async def an_answer_that_takes_its_time(make: Make) -> list[Call]:
+    neutral = Neutral()
+    async with hosting(make(neutral.server)) as host:
+        call = host.calling(1, "wait")
+        await neutral.started.wait()
+        assert call.said == []
+        neutral.go.set()
+        await call.end()
+        assert text_of(call) == "went on"
+    return host.calls
+
+
+async def only_json(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server, reply="json")) as host:
+        call = await host.calling(1, "count", arguments={"to": 3}).end()
+        assert text_of(call) == "counted"
+        assert len(call.said) == 2
+    return host.calls
+
+
+async def only_streams(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server, reply="sse")) as host:
+        call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
+        assert call.headers[b"content-type"] == STREAM
+        assert text_of(call) == "hi"
+    return host.calls
+
+
+async def a_session(make: Make) -> list[Call]:
+    neutral = Neutral()
+    async with hosting(make(neutral.server)) as host:
+        session = await host.session()
+        assert text_of(await session.calling(1, "echo", text="hi").end()) == "hi"
+        stream = session.get()
+        await stream.until(lambda: len(stream.said) > 1)
+        # The head is there although nothing was said: the client knows that it is heard.
+        assert stream.said[1]["more_body"]
+        neutral.server.changed(tools=True)
+        [told] = await stream.hear()
+        assert told["method"] == "notifications/tools/list_changed"
+        assert (await session.delete()).status == 204
+        await stream.end()
+        assert stream.complete
+        assert (await session.calling(2, "echo").end()).status == 404
+    return host.calls
+
+
+async def a_session_that_is_asked(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server)) as host:
+        session = await host.session(roots={})
+        call = session.calling(1, "ask")
+        [asked] = await call.hear()
+        roots = {"roots": [{"uri": "file:///a"}]}
+        told = await session.post({"jsonrpc": "2.0", "id": asked["id"], "result": roots}).end()
+        assert told.status == 202
+        await call.end()
+        assert text_of(call) == "file:///a"
+    return host.calls
+
+
+async def a_client_that_is_let_go(make: Make) -> list[Call]:
+    neutral = Neutral()
+    async with hosting(make(neutral.server)) as host:
+        session = await host.session()
+        call = session.calling(1, "leave")
+        await call.end()
+        assert call.complete
+        assert call.messages == []
+        last = call.events[0]["id"].encode()
+        neutral.go.set()
+        again = session.get((b"last-event-id", last))
+        await again.end()
+        assert text_of(again) == "left: True"
+    return host.calls
+
+
+async def no_sessions(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server, sessions=False)) as host:
+        opened = await host.post(initialize(D)).end()
+        assert b"mcp-session-id" not in opened.headers
+        called = await host.post(
+            request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
+        ).end()
+        assert text_of(called) == "hi"
+        assert (await host.ask("GET", GET)).status == 405
+    return host.calls
+
+
+async def the_oldest_revision(make: Make) -> list[Call]:
+    """HTTP+SSE: the client is told where to post, in the words of the server that it talks to."""
+    async with hosting(make(Neutral().server), root="/tools") as host:
+        stream = host.begin("GET", GET, path="/")
+        await stream.until(lambda: len(stream.said) > 1 and stream.raw)
+        where = stream.events[0]
+        assert where["event"] == "endpoint"
+        path, _, query = where["data"].partition("?")
+        assert path == "/tools/"
+        post = {"path": "/", "query": query.encode()}
+        assert (await host.post(initialize("2024-11-05"), **post).end()).status == 202
+        [opened] = await stream.hear()
+        assert opened["result"]["protocolVersion"] == "2024-11-05"
+        stream.disconnect()
+        await stream.end()
+        assert (await host.post(request(1, "ping"), **post).end()).status == 404
+    return host.calls
+
+
+async def what_is_refused(make: Make) -> list[Call]:
+    async with hosting(
+        make(Neutral().server, hosts=["mcp.example.com"], origins=["https://a.example"])
+    ) as host:
+        refused: list[tuple[list[tuple[bytes, bytes]], str, int]] = [
+            ([(b"host", b"evil.example")], "/mcp", 421),
+            ([HOST, (b"origin", b"https://evil.example")], "/mcp", 403),
+            ([(b"host", b"mcp.example.com")], "/mcp", 415),
+            ([HOST], "/mcp/more", 404),
+            ([HOST], "/mcpx", 404),
+            ([*POST, (b"content-length", b"200000")], "/mcp", 413),
+        ]
+        for headers, path, status in refused:
+            call = await host.ask("POST", headers, None, path=path)
+            assert (call.status, call.complete) == (status, True)
+        assert host.calls[-1].headers[b"connection"] == b"close"
+        assert (await host.ask("PUT", [HOST])).status == 405
+        head = await host.ask("HEAD", [HOST])
+        assert (head.status, head.raw) == (405, b"")
+        asked = [HOST, (b"origin", b"https://a.example"), (b"access-control-request-method", b"POST")]
+        assert (await host.ask("OPTIONS", asked)).headers[
+            b"access-control-allow-origin"
+        ] == b"https://a.example"
+        assert text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end()) == "still here"
+    return host.calls
+
+
+async def a_body_in_pieces(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server)) as host:
+        whole = host.calling(1, "echo", arguments={"text": "hi"})
+        body = json.dumps(
+            request(
+                1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta(progressToken=1)}
+            )
+        ).encode()
+        pieces = host.begin("POST", whole.scope["headers"], None)
+        for place in range(len(body)):
+            pieces.body(body[place : place + 1], more=True)
+        pieces.tell({"type": "http.request"})
+        await whole.end()
+        await pieces.end()
+        assert pieces.said == whole.said
+    return host.calls
+
+
+async def a_body_without_an_end(make: Make) -> list[Call]:
+    async with hosting(make(Neutral().server)) as host:
+        call = host.begin("POST", POST, None)
+        for _ in range(4):
+            call.body(b"x" * 30_000, more=True)
+        assert (await call.end()).status == 413
+        gone = host.begin("POST", POST, None)
+        gone.body(b"{", more=True)
+        gone.disconnect()
+        await gone.end()
+        assert gone.said == []
+    return host.calls
+
+
+async def a_client_that_goes(make: Make) -> list[Call]:
+    """Without a session that withdraws the request."""
+    neutral = Neutral()
+    async with hosting(make(neutral.server)) as host:
+        call = host.calling(1, "wait")
+        await neutral.started.wait()
+        call.disconnect()
+        await call.end()
+        assert call.said == []
+        await neutral.until(lambda: neutral.seen == ["cancelled"])
+        assert text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end()) == "still here"
+    return host.calls
+
+
+async def a_client_that_comes_back(make: Make) -> list[Call]:
+    """In a session work goes on, and what comes of it is kept for a client that knows how to ask for it."""
+    neutral = Neutral()
+    async with hosting(make(neutral.server, reply="sse")) as host:
+        session = await host.session()
+        call = session.calling(1, "flood", number=1)
+        await call.hear()
+        last = call.events[0]["id"].encode()
+        call.disconnect()
+        await call.end()
+        again = await session.get((b"last-event-id", last)).end()
+        assert text_of(again) == "done"
+        lost = session.calling(2, "wait")
+        await neutral.started.wait()
+        lost.disconnect()
+        await lost.end()
+        neutral.go.set()
+        await neutral.until(lambda: neutral.seen == ["told", "went on"])
+    return [*host.calls[:2], again]  # how much of the others was said before they were over, is chance
+
+
+async def a_server_that_takes_nothing(make: Make) -> list[Call]:
+    """Who tells of progress waits for whoever does not want to hear it."""
+    neutral = Neutral()
+    async with hosting(make(neutral.server)) as host:
+        call = host.calling(1, "flood", arguments={"number": 1000})
+        call.taking = anyio.Event()
+        await neutral.started.wait()
+        told = -1
+        while told != len(neutral.seen):
+            told = len(neutral.seen)
+            for _ in range(50):
+                await anyio.lowlevel.checkpoint()
+        assert 50 < told < 300
+        # Meanwhile the others are served.
+        assert text_of(await host.calling(2, "echo", arguments={"text": "hi"}).end()) == "hi"
+        call.taking.set()
+        await call.end()
+        assert progress_of(call) == list(range(1000))
+        assert text_of(call) == "done"
+    return host.calls[1:]
+
+
+SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        an_answer_at_once,
+        an_answer_that_streams,
+        an_answer_that_takes_its_time,
+        only_json,
+        only_streams,
+        a_session,
+        a_session_that_is_asked,
+        a_client_that_is_let_go,
+        no_sessions,
+        the_oldest_revision,
+        what_is_refused,
+        a_body_in_pieces,
+        a_body_without_an_end,
+        a_client_that_goes,
+        a_client_that_comes_back,
+        a_server_that_takes_nothing,
+    )
+}
