@@ -70,7 +70,7 @@ def demo() -> int:
     for version, text in _CHAPTERS:
         story.chapter(version, text)
         target = Target(
-            command=(sys.executable, "-m", _MODULE),
+            server=(sys.executable, "-m", _MODULE),
             # Where this package was imported from: `python -m` begins its search there, whatever the user's directory has.
             cwd=Path(mcp_trio.__file__).parents[1],
             versions=(version,),
@@ -83,7 +83,12 @@ def demo() -> int:
     screen.say()
     screen.say(f"{story.counts['sent']} messages went to the server, {story.counts['received']} came back.")
     screen.say("The server's source: ", str(Path(mcp_trio.__file__).parent / "examples" / "teahouse.py"))
-    screen.say("Look into any server with: ", ("mcp-trio inspect -- COMMAND ARG...", "bold"))
+    screen.say(
+        "Look into any server with: ",
+        ("mcp-trio inspect URL", "bold"),
+        " or ",
+        ("mcp-trio inspect -- COMMAND ARG...", "bold"),
+    )
     return 0
 
 

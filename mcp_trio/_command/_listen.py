@@ -63,7 +63,7 @@ def listen(
         except LocalProtocolError as exc:
             raise Problem(f"the server does not tell of changes of {' or '.join(wanted)}") from exc
         except ConnectionLost as exc:
-            raise Problem(f"{exc}; its stderr, if any, is above", NO_CONVERSATION) from exc
+            raise Problem(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
         target.stderr.say("mcp-trio: the server has ended this")
         return 0
 

@@ -2,15 +2,16 @@
 
 Rules of this file:
 
-1. The server that a command talks to comes last, behind `--`, so that its own options are never taken for ours. Hence the
-   words are cut there before argparse sees them.
+1. The server that a command talks to comes last: its URL, or behind `--` the command that starts it, so that its own options are
+   never taken for ours. Hence the words are cut there before argparse sees them.
 2. Each subcommand has a parser of its own, since argparse's subparsers do not let options and arguments mix.
-3. A complaint about what argparse cannot know (a missing `--`, a URL) names the line that would have worked.
+3. A complaint about what argparse cannot know (a missing `--`, an address that is no URL) names the line that would have worked.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -45,7 +46,7 @@ exit status:
 
 _SUMMARIES: Final = {
     "demo": "watch a client and a server talk, message by message",
-    "run": "serve what a Python file declares, over stdio",
+    "run": "serve what a Python file declares, over stdio or HTTP",
     "inspect": "show what a server offers",
     "call": "call a tool of a server",
     "read": "read a resource of a server",
@@ -92,7 +93,8 @@ def _demo(words: Sequence[str]) -> Act:
 def _run(words: Sequence[str]) -> Act:
     parser = _parser(
         "run",
-        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, for a client that starts this.",
+        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, for a client that starts this; with --http for\n"
+        "any number of clients, at a URL that it prints.",
     )
     parser.add_argument(
         "file",
@@ -100,17 +102,44 @@ def _run(words: Sequence[str]) -> Act:
         help="NAME is the variable that holds the server; not needed for the only one of the file, nor for one called"
         " server, mcp or app",
     )
+    parser.add_argument(
+        "--http",
+        metavar="[HOST:]PORT",
+        type=_address,
+        help="serve over HTTP, at http://HOST:PORT/mcp; without HOST for this machine only (127.0.0.1); 0 is a port that is free",
+    )
+    parser.add_argument(
+        "--json-response", action="store_true", help="answer with JSON only, never with a stream of events"
+    )
+    parser.add_argument(
+        "--stateless", action="store_true", help="begin no sessions: nothing lasts longer than a request"
+    )
     found = parser.parse_args(words)
-    from ._run import run
+    if found.http is None:
+        for option in "json_response", "stateless":
+            if getattr(found, option):
+                parser.error(f"--{option.replace('_', '-')} is about HTTP: add --http 8000")
+        from ._run import run
 
-    return partial(run, found.file)
+        return partial(run, found.file)
+    from ._run_http import run_http
+
+    host, port = found.http
+    return partial(
+        run_http,
+        found.file,
+        host,
+        port,
+        reply="json" if found.json_response else "auto",
+        sessions=not found.stateless,
+    )
 
 
 def _inspect(words: Sequence[str]) -> Act:
     parser = _talking(
         "inspect",
-        description="Starts a server and shows what it offers. COMMAND ARG... is the server's own command line.",
-        example="mcp-trio inspect -- python greeter.py",
+        description="Shows what a server offers.",
+        example="mcp-trio inspect -- python greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp",
     )
     found, target = _found(parser, words)
     from ._inspect import inspect
@@ -122,7 +151,7 @@ def _call(words: Sequence[str]) -> Act:
     parser = _talking(
         "call",
         takes=_ARGUMENTS,
-        description="Starts a server, calls one of its tools and shows the result.\n\n"
+        description="Calls a tool of a server and shows the result.\n\n"
         "A VALUE is read as the tool's schema says: numbers, true, false, null, lists and objects as JSON, text as it\n"
         "is. A JSON object goes to the tool as it is, unchecked, and its members replace those given by KEY=VALUE.",
         example="mcp-trio call greet name=World -- python greeter.py",
@@ -138,8 +167,8 @@ def _call(words: Sequence[str]) -> Act:
 def _read(words: Sequence[str]) -> Act:
     parser = _talking(
         "read",
-        description="Starts a server, reads one of its resources and writes it to stdout: text as it is, other content as\n"
-        "its bytes, but not to a terminal.",
+        description="Reads a resource of a server and writes it to stdout: text as it is, other content as its bytes, but not\n"
+        "to a terminal.",
         example="mcp-trio read weather://Lima/today -- python weather.py",
         URI="of the resource; `mcp-trio inspect` lists them, and templates of them",
     )
@@ -155,7 +184,7 @@ def _prompt(words: Sequence[str]) -> Act:
     parser = _talking(
         "prompt",
         takes=_ARGUMENTS,
-        description="Starts a server, lets it fill in one of its prompts and shows the messages.\n\n"
+        description="Lets a server fill in one of its prompts and shows the messages.\n\n"
         "Every VALUE is text. A JSON object goes to the server as it is, unchecked, and its members replace those\n"
         "given by KEY=VALUE.",
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
@@ -172,8 +201,8 @@ def _complete(words: Sequence[str]) -> Act:
     parser = _talking(
         "complete",
         takes=_ARGUMENTS,
-        description="Starts a server and asks it how an argument may go on, of which VALUE was typed; '' for nothing yet.\n"
-        "The values come one a line. KEY=VALUE are arguments that are settled already.",
+        description="Asks a server how an argument may go on, of which VALUE was typed; '' for nothing yet. The values come one\n"
+        "a line. KEY=VALUE are arguments that are settled already.",
         example="mcp-trio complete pack city L -- python weather.py",
         REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
         ARGUMENT="the argument of the prompt, or the variable of the template",
@@ -189,9 +218,9 @@ def _listen(words: Sequence[str]) -> Act:
     parser = _talking(
         "listen",
         takes=_URIS,
-        description="Starts a server and prints a line whenever something that it offers changes, until Ctrl+C or the server\n"
-        "ends it: tools, prompts or resources for these lists, else the URI of a resource. Unless you say what you want\n"
-        "to hear of, it is all three lists. With --json each line is a document.",
+        description="Prints a line whenever something that a server offers changes, until Ctrl+C or the server ends it: tools,\n"
+        "prompts or resources for these lists, else the URI of a resource. Unless you say what you want to hear of, it is\n"
+        "all three lists. With --json each line is a document.",
         example="mcp-trio listen tea://menu -- python tea.py",
     )
     parser.add_argument("--tools", action="store_true", help="hear of the list of tools")
@@ -255,6 +284,13 @@ _ARGUMENTS: Final = _Words(
 _URIS: Final = _Words("[URI ...]", "URI", "a resource to hear of", is_uri)
 _NOTHING: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
 
+_SERVER: Final = """
+
+The server is the one at URL, or one that is started for the purpose, and ended afterwards: COMMAND ARG... is its own
+command line."""
+_URL: Final = re.compile(r"(?i)https?://")
+_ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?")  # a URL without its beginning
+
 
 def _talking(
     name: str, *, description: str, example: str, takes: _Words = _NOTHING, **positions: str
@@ -263,8 +299,8 @@ def _talking(
     words = " ".join(filter(None, [name, *positions, takes.usage]))
     parser = _parser(
         name,
-        usage=f"mcp-trio {words} [options] -- COMMAND ARG...",
-        description=description,
+        usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] -- COMMAND ARG...",
+        description=description + _SERVER,
         epilog=f"example:\n  {example}\n\n{_STATUSES}",
     )
     parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
@@ -342,23 +378,41 @@ def _seconds(text: str) -> float:
 _seconds.__name__ = "number of seconds"  # argparse names it when `float` refuses
 
 
+def _address(text: str) -> tuple[str, int]:
+    """Where to listen."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    if not (host and port.isascii() and port.isdigit() and int(port) < 65_536):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
+        )
+    return host, int(port)
+
+
 def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, Target]:
-    """What the words mean: our own, and the server's command behind the first `--`."""
+    """What the words mean: our own, and the server, which is a URL at the end or the command behind the first `--`."""
     cut = words.index("--") if "--" in words else len(words)
     own, command = words[:cut], words[cut + 1 :]
     found, unknown = parser.parse_known_intermixed_args(own)
     given = [getattr(found, position) for position in found.positions]
     for word in (*given, *found.words, *getattr(found, "answer", ())):
         _require_utf_8(word)
+    server: str | tuple[str, ...] = tuple(command)
+    if "--" not in words and found.words and _URL.match(found.words[-1]):
+        server = found.words.pop()
+    elif len(command) == 1 and _URL.match(command[0]):
+        server = command[0]
     ours = list(takewhile(found.takes.fits, found.words))
     stray = [*found.words[len(ours) :], *unknown]
-    if not command:
-        raise _no_target(f"{parser.prog} {shlex.join([*given, *ours])}".rstrip(), stray)
-    if "://" in command[0]:
-        raise _url(command[0])
+    if not server:
+        raise _no_server(f"{parser.prog} {shlex.join([*given, *ours])}".rstrip(), stray)
+    if isinstance(server, str):
+        _require_url(server)
+    elif "://" in server[0]:
+        raise _unreachable(server[0])
     if unknown or (stray and found.takes is _NOTHING):
         parser.error(f"unrecognized arguments: {shlex.join(stray)} (the server's own go behind its command)")
-    return found, _target(found, command)
+    return found, _target(found, server)
 
 
 def _require_utf_8(word: str) -> None:
@@ -368,31 +422,45 @@ def _require_utf_8(word: str) -> None:
         raise Problem(f"{word!r} is not UTF-8") from None
 
 
-def _target(found: argparse.Namespace, command: Sequence[str]) -> Target:
+def _require_url(text: str) -> None:
+    from mcp_core.http import Url
+
+    try:
+        Url.parse(text)
+    except ValueError as exc:
+        raise Problem(str(exc)) from None
+
+
+def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
     stderr = Screen(sys.stderr)
+    name = server if isinstance(server, str) else shlex.join(server)
     return Target(
-        command=tuple(command),
+        server=server,
         versions=ALL if found.revision is None else (found.revision,),
         timeout=found.timeout,
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=tracing(stderr) if found.trace else None,
-        user=User(command, found.answer, stderr) if "answer" in found else None,
+        user=User(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
     )
 
 
-def _no_target(ours: str, stray: list[str]) -> Problem:
-    url = next((word for word in stray if "://" in word), None)
-    if url is not None:
-        return _url(url)
+def _no_server(ours: str, stray: list[str]) -> Problem:
+    for word in stray:
+        if "://" in word:
+            return _unreachable(word)
+    if stray and _ADDRESS.fullmatch(stray[-1]):
+        return Problem(f"{stray[-1]} is no URL: {ours} http://{stray[-1]}")
     if stray:
         return Problem(f"the server's command comes behind `--`: {ours} -- {shlex.join(stray)}")
-    return Problem(f"no server: its command comes last, behind `--`, as in: {ours} -- python server.py")
-
-
-def _url(url: str) -> Problem:
     return Problem(
-        f"{url} cannot be reached: this release talks to servers that it starts itself, over stdio. Give the command that"
-        " starts the server, behind `--`, as in: -- python server.py"
+        f"no server: it comes last, as a URL or behind `--` as the command that starts it: {ours} http://127.0.0.1:8000/mcp,"
+        f" or {ours} -- python server.py"
     )
+
+
+def _unreachable(url: str) -> Problem:
+    if _URL.match(url):
+        return Problem(f"{url} is not to be started: a URL comes last, and alone")
+    return Problem(f"{url} cannot be reached: give a URL that begins with http:// or https://")

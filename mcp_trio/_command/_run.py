@@ -1,4 +1,5 @@
-"""`mcp-trio run FILE[:NAME]`: import a file, find the server it declares, and serve it over stdio.
+"""`mcp-trio run FILE[:NAME]`: import a file, find the server it declares, and serve it over stdio. Over HTTP it is served by
+`_run_http.py`.
 
 Rules of this file:
 
@@ -28,7 +29,7 @@ from ._problem import ANSWERED_ERROR, Problem
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["run"]
+__all__ = ["load", "run"]
 
 # No name that the file could have: importing it by its own name gives a second copy, as it does for Python's `__main__`.
 _MODULE: Final = "__mcp_server__"
@@ -43,9 +44,7 @@ def run(target: str) -> int:
         Problem: there is no such file or server, or the file could not be imported.
         SystemExit: a signal ended it.
     """
-    path, name = _split(target)
-    server = _server_in(_imported(path), name, path)
-    _configure_logging()
+    server = load(target)
     if sys.stdin is not None and sys.stdin.isatty():
         print(
             f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends it. To try it: "
@@ -54,6 +53,18 @@ def run(target: str) -> int:
         )
     serve(server)
     return 0
+
+
+def load(target: str) -> Server:
+    """The server that a file declares, `FILE` or `FILE:NAME`; its logging is configured.
+
+    Raises:
+        Problem: there is no such file or server, or the file could not be imported.
+    """
+    path, name = _split(target)
+    server = _server_in(_imported(path), name, path)
+    _configure_logging()
+    return server
 
 
 def _split(target: str) -> tuple[Path, str]:

@@ -1,10 +1,10 @@
-"""A conversation with the server that a command names: start it, talk, end it, whatever happens meanwhile.
+"""A conversation with the server that a command names: reach it or start it, talk, end it, whatever happens meanwhile.
 
 Rules of this file:
 
-1. Ctrl+C and SIGTERM cancel what runs, so the server is told and ended in order. A second one ends us at once.
+1. Ctrl+C and SIGTERM cancel what runs, so the server is told and, if we started it, ended in order. A second one ends us at once.
 2. Nobody waits for ever: opening and each answer have a deadline.
-3. What the server writes on stderr is passed on as it comes, so error texts do not repeat it.
+3. What a server that we started writes on stderr is passed on as it comes, so error texts do not repeat it.
 4. Who is asked something has all the time in the world: the server waits, and so do we. Ctrl+C is always there.
 """
 
@@ -14,7 +14,7 @@ import math
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -30,7 +30,7 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
-from mcp_trio._connect import connect_stdio
+from mcp_trio._connect import connect_http, connect_stdio
 from mcp_trio._stdio import stop_on_signals
 
 from ._problem import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, Problem
@@ -62,6 +62,7 @@ DEFAULT_TIMEOUT: Final = 60.0
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _DOUBT: Final = "Is that an MCP server that speaks over stdin and stdout? --trace shows what crosses"
+_DOUBT_OF_URL: Final = "Is that the URL of an MCP server? --trace shows what crosses"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
 # What a server may say that it lacks of us (a member of its error's `data`), and what to do about that.
 _LACKING: Final = "requiredCapabilities"
@@ -79,12 +80,12 @@ _ALARM: Final = "bold red"  # all that is worse
 class Target:
     """A server and how to talk to it.
 
-    `timeout` is in seconds. `log_level` is the least severe of the server's log messages that are shown; None shows none.
+    `server` is its URL, or the words of the command that starts it, in `cwd`. `timeout` is in seconds. `log_level` is the least severe of the server's log messages that are shown; None shows none.
     `trace` is told each message. `stderr` is there for all who write on it, so that they know of each other's lines. `user` is who
     answers the server's questions; without one none may be asked. `roots` are the places that it is told to work in.
     """
 
-    command: tuple[str, ...]
+    server: str | tuple[str, ...]
     cwd: Path | None = None
     versions: tuple[str, ...] = ALL
     timeout: float = DEFAULT_TIMEOUT
@@ -93,6 +94,27 @@ class Target:
     trace: Trace | None = None
     user: User | None = None
     roots: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The server as it was named."""
+        return self.server if isinstance(self.server, str) else shlex.join(self.server)
+
+    @property
+    def doubt(self) -> str:
+        """What to ask whoever named it, if it does not do what a server does."""
+        return _DOUBT_OF_URL if isinstance(self.server, str) else _DOUBT
+
+    @property
+    def last_words(self) -> str:
+        """Where to look for them, to be added to what is said of a server that is gone."""
+        return "" if isinstance(self.server, str) else "; its stderr, if any, is above"
+
+    def connect(self) -> AbstractAsyncContextManager[Client]:
+        """A conversation with it, for the time of a block."""
+        if isinstance(self.server, str):
+            return connect_http(self.server, **self.options)
+        return connect_stdio(self.server, cwd=self.cwd, **self.options)
 
     def call_options(self, progress: Step) -> CallOptions:
         """What a call that may take its time, and ask, is to be told."""
@@ -165,7 +187,7 @@ def cure_of(error: PeerError) -> str:
 
 
 def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
-    """Connect, let `body` talk, and end the server; returns what `body` gave, or 130 after Ctrl+C and 143 after SIGTERM.
+    """Connect, let `body` talk, and end the conversation; returns what `body` gave, or 130 after Ctrl+C and 143 after SIGTERM.
 
     Raises:
         Problem: no conversation came about, or a call in `body` failed.
@@ -178,7 +200,7 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     with ExitStack() as signals, _explained(target):
         with trio.move_on_after(target.timeout) as opening:
             stops = [signals.enter_context(stop_on_signals(opening.cancel))]
-            async with connect_stdio(target.command, cwd=target.cwd, **target.options) as client:
+            async with target.connect() as client:
                 opening.deadline = math.inf
                 _check_log_level(client, target)
                 # A scope of its own, so that the conversation outlives it and can tell the server what was cancelled.
@@ -188,8 +210,7 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
         stopped = max(stop.exit_code for stop in stops)
         if opening.cancelled_caught and not stopped:
             raise Problem(
-                f"{shlex.join(target.command)} did not answer within {target.timeout:g} s. {_DOUBT}, --timeout gives it"
-                " longer",
+                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt}, --timeout gives it longer",
                 NO_CONVERSATION,
             )
     return stopped or (MISUSED if target.user is not None and target.user.misused else status)
@@ -203,12 +224,13 @@ def _explained(target: Target) -> Iterator[None]:
     except ConnectFailed as exc:
         cause, _, _ = str(exc).partition("\n")  # further lines are the end of the server's stderr (rule 3)
         if not isinstance(exc.__cause__, OSError):  # it did start
-            cause = f"{shlex.join(target.command)}: {cause}. {_DOUBT}"
+            cure = "" if "?" in cause else f". {target.doubt}"  # it may doubt already
+            cause = f"{target.name}: {cause.removesuffix('.')}{cure}"
         raise Problem(cause, NO_CONVERSATION) from exc
     except CallTimeout as exc:
         raise Problem(f"{exc}; --timeout gives the server longer", NO_CONVERSATION) from exc
     except ConnectionLost as exc:
-        raise Problem(f"{exc} before it had answered; its stderr, if any, is above", NO_CONVERSATION) from exc
+        raise Problem(f"{exc} before it had answered{target.last_words}", NO_CONVERSATION) from exc
     except PeerError as exc:
         raise Problem(f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR) from exc
     except LocalProtocolError as exc:

@@ -12,7 +12,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import deque
 from functools import partial
@@ -40,7 +39,7 @@ __all__ = ["User"]
 
 
 class User:
-    """Who answers for us. `command` is the server's, `given` are the words of `--answer`.
+    """Who answers for us. `server` is its name, `given` are the words of `--answer`.
 
     `present`: somebody sits at the terminal. `misused`: what was given does not do; it was said on `stderr` why.
 
@@ -48,8 +47,8 @@ class User:
         Problem: what was given is neither KEY=VALUE nor JSON.
     """
 
-    def __init__(self, command: Sequence[str], given: Sequence[str], stderr: Screen) -> None:
-        self._who = f"The server ({shlex.join(command)})"
+    def __init__(self, server: str, given: Sequence[str], stderr: Screen) -> None:
+        self._who = f"The server ({server})"
         self._texts, self._objects = _read(given)
         self._stderr = stderr
         self._terminal = _terminal(stderr)

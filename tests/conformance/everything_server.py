@@ -1,5 +1,6 @@
 """The server that the official conformance suite (`@modelcontextprotocol/conformance`) asks for: the tools, prompts and resources that
-its scenarios name, with the texts that they look for. `python everything_server.py --stdio` serves it.
+its scenarios name, with the texts that they look for. `python everything_server.py --http 127.0.0.1:8000` serves it to the suite,
+at `http://127.0.0.1:8000/mcp`; `--stdio` to a client that starts it.
 
 Rules of this file:
 
@@ -8,7 +9,7 @@ Rules of this file:
 2. What the suite names it has, and nothing else. Names are the suite's, so functions are called `test_...` that test nothing.
 3. It is one process for all scenarios, so that none may leave anything behind for the next.
 
-What the scenarios expect of each is in `scenarios.py`. The tools for tasks come with tasks.
+What the scenarios expect of each is in `scenarios.py`; `test_official_suite.py` has the suite itself play them. The tools for tasks come with tasks.
 """
 
 from __future__ import annotations
@@ -162,8 +163,9 @@ async def test_tool_with_progress(context: Context) -> str:
 
 
 @server.tool
-async def test_reconnection() -> str:
-    """Answer a little late."""
+async def test_reconnection(context: Context) -> str:
+    """Answer a little late, and let the client go meanwhile."""
+    context.close_stream(retry=2 * STEP)
     await trio.sleep(3 * STEP)
     return "Reconnection test completed successfully"
 
@@ -464,8 +466,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve what the MCP conformance suite asks for.")
     transports = parser.add_mutually_exclusive_group(required=True)
     transports.add_argument("--stdio", action="store_true", help="on stdin and stdout")
-    parser.parse_args()
-    mcp_trio.run(server)
+    transports.add_argument("--http", metavar="HOST:PORT", help="at http://HOST:PORT/mcp")
+    parser.add_argument(
+        "--reply", choices=["auto", "sse"], default="auto", help="whether there is always a stream"
+    )
+    found = parser.parse_args()
+    if found.stdio:
+        mcp_trio.run(server)
+    else:
+        host, _, port = found.http.rpartition(":")
+        mcp_trio.run_http(server, host, int(port), reply=found.reply)
 
 
 if __name__ == "__main__":

@@ -9,21 +9,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 import trio
 
 import mcp_trio
 import tests.conformance.scenarios_asking  # noqa: F401 - it adds to SCENARIOS
+from mcp_core import ALL
 from mcp_core.types import CreateMessageResult, TextContent
 from mcp_trio.testing import ScriptedPeer, play_client
 from tests.conformance import everything_server
-from tests.conformance.scenarios import SCENARIOS, D, E
+from tests.conformance.process import everything_at
+from tests.conformance.scenarios import META, SCENARIOS, D, E, calling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from mcp_core import FormSchema
     from mcp_core.types import CreateMessageParams
@@ -103,8 +108,21 @@ def model(params: CreateMessageParams) -> CreateMessageResult:
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_our_client_can_call_every_tool(version: str, autojump_clock: object) -> None:
+    await call_every_tool(everything_server.server, version)
+
+
+async def test_every_revision_is_served_at_one_url(tmp_path: Path) -> None:
+    with everything_at(tmp_path / "stderr.txt") as url:
+        for version in ALL:
+            async with mcp_trio.connect(url, versions=[version]) as client:
+                assert (await client.call_tool("test_simple_text")).content
+        for version in (D, E):
+            await call_every_tool(url, version)
+
+
+async def call_every_tool(target: mcp_trio.Server | str, version: str) -> None:
     async with mcp_trio.connect(
-        everything_server.server,
+        target,
         versions=[version],
         on_elicit=mcp_trio.answer_form(fill),
         on_sample=model,
@@ -116,9 +134,32 @@ async def test_our_client_can_call_every_tool(version: str, autojump_clock: obje
             assert result.content
 
 
+@pytest.mark.requirement("CAP-4")
+def test_a_capability_that_is_missing_has_a_status_of_its_own(tmp_path: Path) -> None:
+    meta = {META + "protocolVersion": E, META + "clientCapabilities": {"elicitation": {}}}
+    params = calling("test_missing_capability") | {"_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": E,
+        "mcp-method": "tools/call",
+        "mcp-name": "test_missing_capability",
+    }
+    with (
+        everything_at(tmp_path / "stderr.txt") as url,
+        closing(HTTPConnection(urlsplit(url).netloc, timeout=30)) as connection,
+    ):
+        connection.request("POST", "/mcp", body, headers)
+        answer = connection.getresponse()
+        error = json.loads(answer.read())["error"]
+    assert (answer.status, error["code"]) == (400, -32021)
+    assert error["data"] == {"requiredCapabilities": {"sampling": {}}}
+
+
 def test_a_transport_has_to_be_named() -> None:
     done = subprocess.run(
         [sys.executable, everything_server.__file__], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--stdio" in done.stderr
+    assert "one of the arguments --stdio --http is required" in done.stderr

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 ROOT = Path(__file__).parents[3]
@@ -105,6 +107,44 @@ class Terminal:
             chunk = b""
         self._shown += chunk
         return bool(chunk)
+
+
+class Served:
+    """`mcp-trio run FILE --http 0`. `url` is what it says, `log` the lines that come after that, once it is `ended`."""
+
+    log: list[str]
+
+    def __init__(self, file: Path, *options: str) -> None:
+        command = [*COMMAND, "run", str(file), "--http", "0", *options]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.greeting = self.process.stderr.readline()
+        self.url = next((word for word in self.greeting.split() if word.startswith("http://")), "")
+
+    def wait_for(self, line: str) -> None:
+        """Until it says that on stderr."""
+        assert self.process.stderr is not None
+        assert line + "\n" in iter(self.process.stderr.readline, "")
+
+    def end(self, number: signal.Signals | None = signal.SIGTERM) -> None:
+        """Send it a signal, unless it has got one, and wait for its end."""
+        if number is not None:
+            self.process.send_signal(number)
+        assert self.process.stderr is not None
+        with self.process:
+            self.log = self.process.stderr.read().splitlines()
+
+
+@contextmanager
+def served(file: Path, *options: str) -> Iterator[Served]:
+    """Serve what a file declares over HTTP, at a port that is free."""
+    server = Served(file, *options)
+    try:
+        assert server.url, server.greeting
+        yield server
+    finally:
+        if server.process.returncode is None:
+            server.end()
 
 
 class ServerFile:

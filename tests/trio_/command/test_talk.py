@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 
 import pytest
 
-from tests.trio_.command.program import COMMAND, DEAD, SILENT, ServerFile, on_a_terminal, run
+from tests.trio_.command.program import COMMAND, DEAD, ROOT, SILENT, ServerFile, on_a_terminal, run, served
 
 ENDED = "(exit status 1). Is that an MCP server that speaks over stdin and stdout?"
 NO_CONVERSATION = [
@@ -81,6 +82,8 @@ def test_servers_that_fail_during_a_call(server: ServerFile) -> None:
 
 
 PATIENT = """
+    import sys
+
     import trio
 
     app = mcp_trio.Server("patient")
@@ -90,11 +93,11 @@ PATIENT = """
     @app.tool
     async def wait() -> str:
         "Waits."
-        print("waiting")
+        print("waiting", file=sys.stderr)
         try:
             await trio.sleep(60)
         finally:
-            print("the server was told")
+            print("the server was told", file=sys.stderr)
         return ""
 """
 
@@ -178,3 +181,130 @@ def test_a_server_that_does_not_log(server: ServerFile) -> None:
     asked = run("call", "say", "--log-level", "debug", *target)
     assert (asked.returncode, asked.stdout) == (0, "said\n")
     assert asked.stderr == "mcp-trio: the server does not say that it has log messages to send\n"
+
+
+# -- Servers at a URL ---------------------------------------------------------------------------------------------------------
+
+TEAHOUSE = ROOT / "mcp_trio" / "examples" / "teahouse.py"
+USES = [
+    (("inspect",), "teahouse 1.0, speaking revision "),
+    (("call", "price", "tea=sencha", "cups=2"), "9.0\n"),
+    (("read", "tea://menu"), "assam: 4.00\n"),
+    (("prompt", "recommend", "mood=calm"), "calm"),
+]
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+def test_a_server_at_a_url(version: str) -> None:
+    with served(TEAHOUSE) as site:
+        for words, shown in USES:
+            result = run(*words, "--revision", version, site.url)
+            assert (result.returncode, result.stderr) == (0, ""), words
+            assert shown in result.stdout
+        assert run("inspect", "--", site.url).returncode == 0
+
+
+def test_what_crosses_is_shown_for_a_url_too() -> None:
+    with served(TEAHOUSE) as site:
+        traced = run("call", "brew", "tea=assam", "minutes=2", "--trace", site.url).stderr.splitlines()
+    arrows = [line[0] for line in traced if line[0] in "→←"]
+    assert arrows[:3] == ["→", "←", "→"]
+    assert any('"notifications/progress"' in line for line in traced)
+
+
+def test_completing_and_listening_at_a_url(server: ServerFile) -> None:
+    server("""
+        app = mcp_trio.Server("changing")
+
+        @app.tool
+        def change() -> str:
+            "Changes."
+            app.changed(tools=True)
+            return ""
+
+        @app.prompt
+        def ask(mood: str) -> str:
+            "Asks."
+            return mood
+
+        @app.completion("ask", "mood")
+        def moods(typed: str) -> list[str]:
+            return ["calm", "cold"]
+    """)
+    with served(server.path) as site:
+        assert run("complete", "ask", "mood", "c", site.url).stdout == "calm\ncold\n"
+        listening = subprocess.Popen(
+            [*COMMAND, "listen", "--tools", site.url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with listening:
+            assert listening.stdout is not None
+            assert listening.stderr is not None
+            assert listening.stderr.readline() == "mcp-trio: listening to tools\n"
+            assert run("call", "change", site.url).returncode == 0
+            assert listening.stdout.readline() == "tools\n"
+            site.end()
+            assert listening.wait() in (0, 3)
+            assert "stderr, if any" not in listening.stderr.read()
+
+
+def test_nothing_is_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    result = run("inspect", f"http://127.0.0.1:{port}/mcp")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert f"cannot connect to 127.0.0.1:{port}: connection refused" in result.stderr
+    assert result.stderr.endswith("is the server running, and on this port?\n")
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+def test_no_server_at_this_url(version: str) -> None:
+    with served(TEAHOUSE) as site:
+        result = run("inspect", "--revision", version, site.url.replace("/mcp", "/"))
+    assert result.returncode == 3
+    assert "404" in result.stderr
+    assert result.stderr.count("the URL of an MCP server?") == 1
+
+
+def test_something_else_is_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        result = run("inspect", "--timeout", "0.5", url)
+    assert result.returncode == 3
+    assert f"{url} did not answer within 0.5 s. Is that the URL of an MCP server?" in result.stderr
+
+
+def test_a_server_at_a_url_that_dies_during_a_call(server: ServerFile) -> None:
+    server("""
+        import os
+
+        app = mcp_trio.Server("frail")
+
+        @app.tool
+        def die() -> str:
+            "Dies."
+            os._exit(7)
+    """)
+    with served(server.path) as site:
+        died = run("call", "die", site.url)
+    assert died.returncode == 3
+    assert "tools/call" in died.stderr
+    assert "its stderr" not in died.stderr
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+def test_a_signal_is_told_to_a_server_at_a_url(server: ServerFile, version: str) -> None:
+    server(PATIENT)
+    with served(server.path) as site:
+        calling = subprocess.Popen(
+            [*COMMAND, "call", "wait", "--revision", version, site.url], stderr=subprocess.PIPE
+        )
+        with calling:
+            site.wait_for("waiting")
+            calling.send_signal(signal.SIGINT)
+            assert calling.stderr is not None
+            assert calling.stderr.read() == b""
+        assert calling.returncode == 130
+        site.wait_for("the server was told")

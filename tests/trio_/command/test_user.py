@@ -86,7 +86,7 @@ def asking(server: ServerFile) -> tuple[str, ...]:
 def answered(given: list[str], fields: dict[str, Any], required: list[str]) -> tuple[ElicitResult, str, bool]:
     """What a form is answered with, what is said about it, and whether that is a misuse."""
     said = io.BytesIO()
-    user = User(["server"], given, Screen(io.TextIOWrapper(said)))
+    user = User("server", given, Screen(io.TextIOWrapper(said)))
     schema = {"type": "object", "properties": fields, "required": required}
     on_elicit = user.options.get("on_elicit")
     assert on_elicit is not None
@@ -148,13 +148,13 @@ NO_ANSWERS = [
 @pytest.mark.parametrize(("given", "complaint"), NO_ANSWERS)
 def test_what_is_no_answer_is_refused_at_once(given: list[str], complaint: str) -> None:
     with pytest.raises(Problem) as caught:
-        User(["server"], given, Screen(None))
+        User("server", given, Screen(None))
     assert complaint in str(caught.value)
 
 
 def test_nothing_is_offered_where_nobody_can_answer() -> None:
-    assert User(["server"], [], Screen(None)).options == {}
-    assert not User(["server"], ["a=1"], Screen(None)).present
+    assert User("server", [], Screen(None)).options == {}
+    assert not User("server", ["a=1"], Screen(None)).present
 
 
 SCRIPTS = [
@@ -302,8 +302,8 @@ def test_who_is_asked_has_all_the_time_in_the_world() -> None:
     def nothing(*_: object) -> None:
         raise AssertionError("there is no progress")
 
-    user = User(["server"], [], Screen(None))
-    target = Target(command=("server",), timeout=5, user=user)
+    user = User("server", [], Screen(None))
+    target = Target(server=("server",), timeout=5, user=user)
     assert target.call_options(nothing) == {"timeout": 5, "progress": nothing}
     user.present = True
     assert target.call_options(nothing) == {"timeout": 5, "max_timeout": None, "progress": nothing}

@@ -1,0 +1,136 @@
+"""The client that the official conformance suite (`@modelcontextprotocol/conformance`) asks for: for each of its scenarios what a
+client has to do there. The suite starts `python everything_client.py URL` once for each, and looks at what arrives at URL.
+
+Rules of this file:
+
+1. It is written as anybody would write a client, with public names only.
+2. What a scenario looks for is not done here but by the library: a scenario says what somebody wants, never how it travels.
+3. The environment says which scenario it is, and the newest revision that may be spoken. A scenario that is not known is a
+   failure, or the suite would praise silence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+import mcp_trio
+from mcp_core import ALL
+from mcp_core.types import CreateMessageParams, CreateMessageResult, ElicitParams, TextContent
+from mcp_trio import Client
+
+Scenario = Callable[[Client], Awaitable[object]]
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(name: str) -> Callable[[Scenario], Scenario]:
+    """The function is what to do in the scenario of that name, once the conversation is open."""
+
+    def declare(play: Scenario) -> Scenario:
+        SCENARIOS[name] = play
+        return play
+
+    return declare
+
+
+# -- Conversations, and tools --------------------------------------------------------------------------------------------------
+
+
+@scenario("initialize")
+@scenario("request-metadata")
+async def meet(client: Client) -> None:
+    """There is nothing to use: these servers declare nothing."""
+
+
+@scenario("json-schema-ref-no-deref")
+async def look(client: Client) -> None:
+    await client.list_tools()
+
+
+@scenario("tools_call")
+async def add(client: Client) -> None:
+    await client.list_tools()
+    await client.call_tool("add_numbers", {"a": 5, "b": 3})
+
+
+@scenario("sse-retry")
+async def wait_for_an_answer(client: Client) -> None:
+    await client.call_tool("test_reconnection")
+
+
+@scenario("json-schema-2020-12-preservation")
+async def give_back_a_schema(client: Client) -> None:
+    (tool,) = [tool for tool in await client.list_tools() if tool.name == "json_schema_2020_12_tool"]
+    await client.call_tool("json_schema_echo", {"schema": tool.input_schema})
+
+
+# -- Being asked ---------------------------------------------------------------------------------------------------------------
+
+
+@scenario("elicitation-sep1034-client-defaults")
+async def agree(client: Client) -> None:
+    await client.call_tool("test_client_elicitation_defaults")
+
+
+@scenario("sep-2322-client-request-state")
+async def be_asked(client: Client) -> None:
+    for name in "echo_state", "unrelated", "no_state", "no_result_type":
+        await client.call_tool(f"test_mrtr_{name}")
+
+
+def fill_in(params: ElicitParams) -> dict[str, Any]:
+    """Someone who confirms what there is to confirm, and agrees with all that a form says already."""
+    fields = params.requested_schema["properties"] if params.requested_schema else {}
+    return {name: True for name in fields if name == "confirmed"}
+
+
+def model(params: CreateMessageParams) -> CreateMessageResult:
+    return CreateMessageResult(role="assistant", content=TextContent("Hello!"), model="a-simple-one")
+
+
+# -- Headers -------------------------------------------------------------------------------------------------------------------
+
+
+@scenario("http-standard-headers")
+async def use_all_that_is_there(client: Client) -> None:
+    for tool in await client.list_tools():
+        await client.call_tool(tool.name, {})
+    for resource in await client.list_resources():
+        await client.read_resource(resource.uri)
+    for prompt in await client.list_prompts():
+        await client.get_prompt(prompt.name)
+
+
+@scenario("http-custom-headers")
+async def call_as_told(client: Client) -> None:
+    await client.list_tools()
+    for call in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
+        await client.call_tool(call["name"], call["arguments"])
+
+
+@scenario("http-invalid-tool-headers")
+async def call_all_tools(client: Client) -> None:
+    for tool in await client.list_tools():
+        await client.call_tool(tool.name, dict.fromkeys(tool.input_schema["properties"], "here"))
+
+
+# ------------------------------------------------------------------------------------------------------------------------------
+
+
+async def main(url: str, play: Scenario, versions: list[str]) -> None:
+    async with mcp_trio.connect(
+        url, versions=versions, on_elicit=fill_in, on_sample=model, on_roots=["file:///home/ada"]
+    ) as client:
+        await play(client)
+
+
+if __name__ == "__main__":
+    name, newest = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    if name not in SCENARIOS:
+        sys.exit(f"there is nothing here for the scenario {name}; those of authorization are still to come")
+    trio.run(main, sys.argv[1], SCENARIOS[name], [version for version in ALL if version <= newest])

@@ -1,0 +1,182 @@
+"""The official conformance suite (`@modelcontextprotocol/conformance`) against our server and our client, scenario by scenario.
+
+Rules of this file:
+
+1. The suite decides, and nothing is excused: no check may fail, none may warn, and a scenario that checks nothing has failed.
+2. The tables say what there is to play, so that a scenario is also missed when the suite stays away; and the suite says whether
+   the tables have everything that it requires. Of what it plays besides, the extensions are left out.
+3. All that is asked of a server is asked of one process, one revision after the other; and again of one that answers with
+   streams only, which some checks are about.
+
+Where the suite is: `tests/conformance/conftest.py`. Scenarios of authorization are not here yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.conformance import everything_client
+from tests.conformance.process import everything_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Checks = list[dict[str, Any]]
+
+D, E = "2025-11-25", "2026-07-28"
+
+BOTH: Final = """
+    completion-complete tools-list tools-call-simple-text tools-call-image tools-call-audio
+    tools-call-embedded-resource tools-call-mixed-content tools-call-error tools-call-with-progress
+    server-sse-multiple-streams resources-list resources-read-text resources-read-binary resources-templates-read
+    prompts-list prompts-get-simple prompts-get-with-args prompts-get-embedded-resource prompts-get-with-image
+    dns-rebinding-protection
+""".split()
+# What a revision requires of servers, and the least number of checks that have to succeed in it: as many as succeed for others.
+REQUIRED: Final = {
+    D: (
+        BOTH
+        + """
+        server-initialize logging-set-level ping tools-call-with-logging tools-call-sampling tools-call-elicitation
+        elicitation-sep1034-defaults elicitation-sep1330-enums resources-subscribe resources-unsubscribe
+        """.split(),
+        70,
+    ),
+    E: (
+        BOTH
+        + ["server-stateless", "sep-2164-resource-not-found", "caching"]
+        + [
+            f"input-required-result-{name}"
+            for name in """
+            basic-elicitation basic-sampling basic-list-roots request-state multiple-input-requests multi-round
+            missing-input-response non-tool-request result-type unsupported-methods tampered-state capability-check
+            ignore-extra-params validate-input
+            """.split()
+        ],
+        120,
+    ),
+}
+# What it does not require, but plays.
+BESIDES: Final = {
+    D: ["server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"],
+    E: ["json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"],
+}
+SERVER: Final = [(version, name) for version in (D, E) for name in REQUIRED[version][0] + BESIDES[version]]
+
+# For clients, and how many checks succeed: what a client does not do is not checked, and is no failure.
+CLIENT: Final = {
+    (D, "initialize"): 1,
+    (D, "tools_call"): 2,
+    (D, "elicitation-sep1034-client-defaults"): 5,
+    (D, "sse-retry"): 3,
+    (D, "json-schema-2020-12-preservation"): 9,
+    (E, "tools_call"): 2,
+    (E, "request-metadata"): 8,
+    (E, "http-standard-headers"): 9,
+    (E, "http-custom-headers"): 18,
+    (E, "http-invalid-tool-headers"): 12,
+    (E, "json-schema-ref-no-deref"): 1,
+    (E, "json-schema-2020-12-preservation"): 9,
+    (E, "sep-2322-client-request-state"): 5,
+}
+CLIENT_BESIDES: Final = "json-schema-2020-12-preservation"
+
+_RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a directory
+_LONGEST: Final = 300.0  # seconds that a set may take on a machine that is busy with other things
+
+
+@pytest.fixture(scope="module", params=["auto", "sse"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the everything server."""
+    with everything_at(tmp_path_factory.mktemp("server") / "stderr.txt", "--reply", request.param) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def played(
+    suite: list[str], server: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Checks]:
+    """What the suite has found out about the server, by revision and scenario."""
+    found = {}
+    for version in D, E:
+        place = tmp_path_factory.mktemp(version)
+        run(suite, "server", "--url", server, "--requirements", version, "--output-dir", str(place))
+        for name, checks in checks_in(place):
+            found[version, name.removeprefix("server-")] = checks
+    return found
+
+
+@pytest.mark.parametrize(("version", "scenario"), SERVER)
+def test_the_server_passes(played: dict[tuple[str, str], Checks], version: str, scenario: str) -> None:
+    checks = played[version, scenario]
+    assert faults_in(checks) == []
+    assert successes_in(checks) > 0
+
+
+@pytest.mark.parametrize("server", ["sse"], indirect=True)
+@pytest.mark.parametrize("version", [D, E])
+def test_the_server_is_held_to_as_much_as_others(played: dict[tuple[str, str], Checks], version: str) -> None:
+    required, least = REQUIRED[version]
+    assert sum(successes_in(played[version, name]) for name in required) >= least
+
+
+@pytest.mark.parametrize(("version", "scenario"), CLIENT)
+def test_the_client_passes(suite: list[str], tmp_path: Path, version: str, scenario: str) -> None:
+    command = shlex.join([sys.executable, everything_client.__file__])
+    words = ("client", "--command", command, "--scenario", scenario, "--spec-version", version)
+    done = run(suite, *words, "--output-dir", str(tmp_path))
+    ((_, checks),) = checks_in(tmp_path)
+    assert faults_in(checks) == []
+    assert successes_in(checks) == CLIENT[version, scenario]
+    assert done.returncode == 0, done.stdout + done.stderr  # which takes in how the client has ended
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_nothing_that_is_required_is_missed(suite: list[str], version: str) -> None:
+    required = run(suite, "list", "--requirements", version).stdout.partition("Run and reported")[0]
+    names = {name for name in re.findall(r"  - (\S+)", required) if not name.startswith("auth/")}
+    ours = {name for each, name in CLIENT if each == version and name != CLIENT_BESIDES}
+    assert names == ours.union(REQUIRED[version][0])
+
+
+def test_a_scenario_that_the_client_does_not_know_is_a_failure() -> None:
+    env = os.environ | {"MCP_CONFORMANCE_SCENARIO": "auth/dance", "MCP_CONFORMANCE_PROTOCOL_VERSION": E}
+    command = [sys.executable, everything_client.__file__, "http://127.0.0.1:9/mcp"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "auth/dance" in done.stderr
+
+
+def run(suite: list[str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*suite, *words], capture_output=True, text=True, timeout=_LONGEST, check=False)
+
+
+def checks_in(place: Path) -> list[tuple[str, Checks]]:
+    """What was checked, by the names of scenarios as the suite writes them."""
+    found = []
+    for file in place.rglob("checks.json"):
+        name = _RESULT.fullmatch(str(file.parent.relative_to(place)))
+        assert name is not None, file
+        found.append((name[1], json.loads(file.read_text())))
+    return found
+
+
+def faults_in(checks: Checks) -> list[str]:
+    return [
+        f"{check['status']} {check['id']}: {check['description']}: {check.get('errorMessage')} {check.get('details')}"
+        for check in checks
+        if check["status"] in ("FAILURE", "WARNING")
+    ]
+
+
+def successes_in(checks: Checks) -> int:
+    return sum(check["status"] == "SUCCESS" for check in checks)
