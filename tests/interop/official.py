@@ -1,9 +1,11 @@
-"""The official Python client (`mcp` 2.3), with a server of ours as its child, in every mode and revision it has.
+"""The official Python client (`mcp` 2.3) with a server of ours, in every mode and revision it has, over what it can be reached by.
 
 The client cannot be told which of the older revisions to ask for, but it takes what the server offers instead: so a server
 that speaks one revision only decides. It runs on whatever runs the test, trio or asyncio, by way of anyio.
 
-It checks each result against the official schema of the revision, which makes the tests more than what they say.
+A server on a pipe is a child; one over HTTP is served in the loop of the test, on a socket, and ends in order.
+
+The client checks each result against the official schema of the revision, which makes the tests more than what they say.
 """
 
 from __future__ import annotations
@@ -11,31 +13,56 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import pytest
+import trio
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 
 from mcp_core import ALL
+from mcp_trio import serve_http
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+
+    from mcp_trio import Server
+    from mcp_trio._h11_server import Exchanged
 
 HERE = Path(__file__).parent
 E, D, C, B, A = ALL
 
+# The client leaves the loop over a stream in its middle, and the rest to the garbage collector, of which trio complains.
+unfinished_streams = pytest.mark.filterwarnings(
+    "ignore:Async generator '(httpx2|httpcore2)[.]:ResourceWarning"
+)
+
+# How a server is reached. On a pipe it runs on one of two runtimes; over HTTP these are the options of `serve_http`.
+PIPES = {"stdio": "trio", "stdio-asyncio": "asyncio"}
+SITES: dict[str, dict[str, Any]] = {
+    "http": {},
+    "http-sse": {"reply": "sse"},
+    "http-json": {"reply": "json"},
+    "http-stateless": {"sessions": False},
+    "http-stateless-json": {"sessions": False, "reply": "json"},
+    "http+sse": {},
+}
+
 
 class Way(NamedTuple):
-    """How the client opens, which revisions the server is restricted to, and what both then speak."""
+    """How the client opens, which revisions the server is restricted to, what both then speak, and over what."""
 
     mode: str
     served: tuple[str, ...]
     spoken: str
+    over: str = "stdio"
 
     def __str__(self) -> str:
-        return f"{self.mode}-to-{self.spoken}"
+        return f"{self.mode}-to-{self.spoken}-over-{self.over}"
 
     def knows(self, version: str) -> bool:
         """Whether what is spoken has what came with `version`."""
@@ -48,33 +75,94 @@ REVISIONS = [
     Way("legacy", (), D),
     *(Way("legacy", (version,), version) for version in (C, B, A)),
 ]
-STATEFUL = REVISIONS[1:]
-WAYS = [*REVISIONS, Way(E, (), E), *(Way("auto", (version,), version) for version in (D, A))]
-every_way = pytest.mark.parametrize("way", WAYS, ids=str)
-every_revision = pytest.mark.parametrize("way", REVISIONS, ids=str)
+ALL_MODES = [*REVISIONS, Way(E, (), E), *(Way("auto", (version,), version) for version in (D, A))]
+
+
+def over(*places: str, of: Sequence[Way] = REVISIONS) -> list[Way]:
+    """These ways over each of `places`. HTTP+SSE is there for those that begin with a handshake."""
+    return [
+        way._replace(over=place)
+        for place in places
+        for way in of
+        if place != "http+sse" or way.mode == "legacy"
+    ]
+
+
+def ways(*versions: str, places: Iterable[str] = ("stdio", "http")) -> pytest.MarkDecorator:
+    """The test is run in each of these revisions over each of these places."""
+    found = [way for way in over(*places) if way.spoken in versions]
+    return pytest.mark.parametrize("way", found, ids=str)
+
+
+MAIN = over("stdio", "http", "http+sse", of=ALL_MODES)
+OTHER_SITES = over(*(place for place in SITES if place not in ("http", "http+sse")))
+every_way = pytest.mark.parametrize("way", MAIN, ids=str)
+every_way_everywhere = pytest.mark.parametrize("way", MAIN + OTHER_SITES, ids=str)
+every_way_that_streams = pytest.mark.parametrize(
+    "way", MAIN + [way for way in OTHER_SITES if SITES[way.over].get("reply") != "json"], ids=str
+)
+every_revision = ways(*ALL)
+every_stateful_revision = ways(D, C, B, A, places=["stdio", "http", "http+sse"])
 
 
 @asynccontextmanager
 async def opened(
-    way: Way,
-    *,
-    server: str = "our_server.py",
-    runtime: str = "trio",
-    through: Sequence[str] = (),
-    **options: Any,
+    way: Way, *, server: str = "our_server.py", through: Sequence[str] = (), **options: Any
 ) -> AsyncIterator[Client]:
-    """The client in conversation with `server`, one of ours, on `runtime`.
+    """The client in conversation with `server`, one of ours.
 
-    `through` are the words of a program that starts what follows them; `options` are the client's own.
+    `through` are the words of a program that starts what follows them, on a pipe; `options` are the client's own.
     """
-    argv = [*through, sys.executable, str(HERE / server), runtime, *way.served]
-    # The client gives a child little of its own environment; the tree under test has to be added.
-    environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
-    target = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
     with anyio.fail_after(20):
-        async with Client(target, mode=way.mode, **options) as client:
-            assert client.protocol_version == way.spoken
-            yield client
+        if way.over in SITES:
+            async with served(load(server, *way.served), way.over) as where:
+                target: Any = sse_client(where.url) if way.over == "http+sse" else where.url
+                async with Client(target, mode=way.mode, **options) as client:
+                    assert client.protocol_version == way.spoken
+                    yield client
+        else:
+            argv = [*through, sys.executable, str(HERE / server), PIPES[way.over], *way.served]
+            # The client gives a child little of its own environment; the tree under test has to be added.
+            environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+            target = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
+            async with Client(target, mode=way.mode, **options) as client:
+                assert client.protocol_version == way.spoken
+                yield client
+
+
+def load(file: str, *versions: str) -> Server:
+    """The server of one of the files here, afresh."""
+    spec = spec_from_file_location("interop_served", HERE / file)
+    assert spec is not None
+    assert spec.loader is not None
+    # The types that its functions name are looked up there.
+    module = sys.modules["interop_served"] = module_from_spec(spec)
+    argv, sys.argv = sys.argv, [file, "trio", *versions]
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.argv = argv
+    server: Server = module.server
+    return server
+
+
+class Served(NamedTuple):
+    """Where a server is served over HTTP: its end begins with `stop`, and `exchanges` are those that are over."""
+
+    url: str
+    stop: trio.Event
+    exchanges: list[Exchanged]
+
+
+@asynccontextmanager
+async def served(server: Server, over: str = "http", **options: Any) -> AsyncIterator[Served]:
+    """`server` is served for as long as the block lasts, and ends in order. `options` are more of `serve_http`'s."""
+    stop = trio.Event()
+    exchanges: list[Exchanged] = []
+    serve = partial(serve_http, server, stop=stop, on_exchange=exchanges.append, **SITES[over], **options)
+    async with trio.open_nursery() as nursery:
+        yield Served((await nursery.start(serve)).url, stop, exchanges)
+        stop.set()
 
 
 async def error_of(call: Awaitable[object]) -> tuple[int, object]:

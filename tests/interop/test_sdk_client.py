@@ -1,5 +1,6 @@
-"""The official Python client (`mcp` 2.3) drives our server over stdio, in every mode it has: what is offered, calls, errors,
-progress and cancellation. What else a server tells is in `test_sdk_client_utilities.py`.
+"""The official Python client (`mcp` 2.3) drives our server over stdio and HTTP, in every mode it has: what is offered, calls,
+errors, progress and cancellation. What else a server tells is in `test_sdk_client_utilities.py`, what there is over HTTP only
+in `test_http_server_sdk.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,27 @@ import pytest
 import trio
 from mcp_types import BlobResourceContents, ImageContent, TextContent, TextResourceContents
 
-from tests.interop.official import REVISIONS, B, C, E, Way, error_of, every_way, opened
+from tests.interop.official import (
+    SITES,
+    B,
+    C,
+    D,
+    E,
+    Way,
+    error_of,
+    every_way,
+    every_way_everywhere,
+    every_way_that_streams,
+    opened,
+    unfinished_streams,
+    ways,
+)
+
+pytestmark = unfinished_streams
 
 
 @pytest.mark.requirement("LIFE-3", "LIFE-4", "META-10", "PRM-1", "RES-1", "TOOL-1")
-@every_way
+@every_way_everywhere
 async def test_it_learns_who_we_are(way: Way) -> None:
     async with opened(way) as client:
         if way.mode == E:  # it opens without asking anything
@@ -28,7 +45,7 @@ async def test_it_learns_who_we_are(way: Way) -> None:
         assert (offered.completions is not None) is way.knows(B)
 
 
-@every_way
+@every_way_everywhere
 async def test_it_lists_and_reads(way: Way) -> None:
     async with opened(way) as client:
         [echo, weather] = (await client.list_tools()).tools
@@ -60,7 +77,7 @@ async def test_it_lists_and_reads(way: Way) -> None:
         assert asked.messages[0].content == TextContent(text="Review this, be kind: x = 1", type="text")
 
 
-@every_way
+@every_way_everywhere
 async def test_it_calls(way: Way) -> None:
     async with opened(way) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
@@ -87,7 +104,7 @@ async def test_it_calls(way: Way) -> None:
 
 
 @pytest.mark.requirement("DEC-7", "PRM-4", "RES-7", "RES-8", "TOOL-16", "TOOL-17")
-@every_way
+@every_way_everywhere
 async def test_its_mistakes_are_answered_in_the_words_of_its_revision(way: Way) -> None:
     invalid, not_found = -32602, -32602 if way.spoken == E else -32002
     async with opened(way) as client:
@@ -104,7 +121,7 @@ async def test_its_mistakes_are_answered_in_the_words_of_its_revision(way: Way) 
 
 
 @pytest.mark.requirement("PROG-1")
-@every_way
+@every_way_that_streams
 async def test_it_gets_progress(way: Way) -> None:
     async with opened(way) as client:
         told: list[tuple[float, float | None, str | None]] = []
@@ -138,13 +155,15 @@ async def test_it_cancels(way: Way) -> None:
         assert (await client.call_tool("cancelled")).content == [TextContent(text="yes", type="text")]
 
 
-async def test_it_pings_before_the_last_revision() -> None:
-    async with opened(REVISIONS[1]) as client:
+@ways(D, places=["stdio", *SITES])
+async def test_it_pings_before_the_last_revision(way: Way) -> None:
+    async with opened(way) as client:
         await client.session.send_ping()
 
 
-async def test_many_calls_cross_on_the_wire() -> None:
-    async with opened(REVISIONS[0]) as client, trio.open_nursery() as nursery:
+@ways(E, D, places=["stdio", *SITES])
+async def test_many_calls_cross_on_the_wire(way: Way) -> None:
+    async with opened(way) as client, trio.open_nursery() as nursery:
 
         async def call(number: int) -> None:
             result = await client.call_tool("echo", {"text": str(number)})

@@ -1,4 +1,4 @@
-"""The official Python client (`mcp` 2.3) answers what our server asks over stdio: forms, pages, the model and the roots.
+"""The official Python client (`mcp` 2.3) answers what our server asks over stdio and HTTP: forms, pages, the model and the roots.
 
 It answers each question in a task of its own, and it hears each notification in one. It declares the forms and the pages as soon
 as there is somebody to ask.
@@ -14,7 +14,7 @@ import mcp_types as t
 import pytest
 import trio
 
-from tests.interop.official import REVISIONS, STATEFUL, C, D, E, Way, error_of, every_revision, opened
+from tests.interop.official import C, D, E, Way, error_of, every_revision, opened, unfinished_streams, ways
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
 
 # It has a word of warning for whatever the last revision no longer has, also where an older one is spoken.
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    unfinished_streams,
+]
 TOOLS = t.SamplingCapability(tools=t.SamplingToolsCapability())
-
-
-def ways(*versions: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("way", [way for way in REVISIONS if way.spoken in versions], ids=str)
 
 
 class Answers:
@@ -128,10 +127,10 @@ async def test_it_fills_in_forms(way: Way) -> None:
         assert contents.text == "Bob's monday"
 
 
-@ways(E, D)
-async def test_it_fills_in_forms_of_a_server_on_asyncio(way: Way) -> None:
+@ways(E, D, places=["stdio-asyncio", "http-sse", "http-json", "http+sse"])
+async def test_it_fills_in_forms_of_other_servers(way: Way) -> None:
     user = Answers()
-    async with asking(way, runtime="asyncio", elicitation_callback=user) as client:
+    async with asking(way, elicitation_callback=user) as client:
         await forms(client, user, way)
 
 
@@ -152,9 +151,8 @@ async def test_a_form_that_it_fills_in_wrongly(way: Way) -> None:
 
 
 @pytest.mark.requirement("CXL-6", "CXL-18")
-@pytest.mark.parametrize("runtime", ["trio", "asyncio"])
-@ways(E, D, C)
-async def test_a_question_ends_with_its_call(way: Way, runtime: str) -> None:
+@ways(E, D, C, places=["stdio", "stdio-asyncio", "http"])
+async def test_a_question_ends_with_its_call(way: Way) -> None:
     withdrawn = trio.Event()
 
     async def ponder(context: ClientRequestContext, params: t.ElicitRequestParams) -> t.ElicitResult:
@@ -164,7 +162,7 @@ async def test_a_question_ends_with_its_call(way: Way, runtime: str) -> None:
         finally:
             withdrawn.set()
 
-    async with asking(way, runtime=runtime, elicitation_callback=ponder) as client:
+    async with asking(way, elicitation_callback=ponder) as client:
         with trio.CancelScope() as scope:
             await client.call_tool("hang")
         assert scope.cancelled_caught
@@ -199,8 +197,8 @@ async def test_it_visits_pages(way: Way) -> None:
 
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
-async def test_it_is_refused_until_its_user_has_visited_a_page() -> None:
-    [way] = (way for way in REVISIONS if way.spoken == D)
+@ways(D)
+async def test_it_is_refused_until_its_user_has_visited_a_page(way: Way) -> None:
     told = Told()
     async with asking(way, elicitation_callback=Answers(), message_handler=told) as client:
         page = {
@@ -218,9 +216,8 @@ async def test_it_is_refused_until_its_user_has_visited_a_page() -> None:
 
 
 @pytest.mark.requirement("ELIC-17")
-async def test_it_is_asked_until_its_user_has_visited_a_page() -> None:
-    [way] = (way for way in REVISIONS if way.spoken == E)
-
+@ways(E)
+async def test_it_is_asked_until_its_user_has_visited_a_page(way: Way) -> None:
     async def go(context: ClientRequestContext, params: Any) -> t.ElicitResult:
         assert params.url == "https://example.com/pages?id=p"
         await client.call_tool("unlock", {"id": "p"})
@@ -295,7 +292,7 @@ async def test_it_tells_its_roots(way: Way) -> None:
     places = Answers(roots(home="file:///home/me", work="file:///work"), roots())
     async with asking(way, list_roots_callback=places) as client:
         assert json.loads(await call(client, "where")) == ["home=file:///home/me", "work=file:///work"]
-        if way in STATEFUL:
+        if way.spoken != E:
             await client.session.send_roots_list_changed()
         assert json.loads(await call(client, "where")) == []
 

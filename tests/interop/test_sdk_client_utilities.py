@@ -1,4 +1,4 @@
-"""The official Python client (`mcp` 2.3) hears from our server over stdio: log messages, suggestions, pages, hints and changes.
+"""The official Python client (`mcp` 2.3) hears from our server over stdio and HTTP: log messages, suggestions, pages, hints and changes.
 
 It runs each callback in a task of its own, so that what it hears comes in any order, even after the result. Who wants to know
 that something was *not* heard asks for something else first: by then every task of before has run.
@@ -25,15 +25,27 @@ from mcp_types import (
 )
 
 from mcp_core.types import LOGGING_LEVELS
-from tests.interop.official import REVISIONS, STATEFUL, E, Way, error_of, every_revision, opened, pages
+from tests.interop.official import (
+    PIPES,
+    E,
+    Way,
+    error_of,
+    every_revision,
+    every_stateful_revision,
+    opened,
+    pages,
+    unfinished_streams,
+    ways,
+)
 
 if TYPE_CHECKING:
     from mcp import Client
 
 # It has a word of warning for whatever the last revision no longer has, also where an older one is spoken.
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-every_stateful_revision = pytest.mark.parametrize("way", STATEFUL, ids=str)
-E_ONLY = REVISIONS[0]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    unfinished_streams,
+]
 
 
 # -- Log messages ------------------------------------------------------------------------------------------------------------
@@ -70,11 +82,12 @@ async def test_it_sets_the_level_of_what_it_is_told(way: Way) -> None:
 
 
 @pytest.mark.requirement("LOG-7", "LOG-8")
-async def test_it_asks_for_log_messages_with_each_request() -> None:
-    async with opened(E_ONLY, logging_callback=(heard := Heard()), log_level="error") as client:
+@ways(E)
+async def test_it_asks_for_log_messages_with_each_request(way: Way) -> None:
+    async with opened(way, logging_callback=(heard := Heard()), log_level="error") as client:
         assert await heard.of(client) == ["error", "critical", "alert", "emergency"]
         assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "alert"}) == ["alert", "emergency"]
-    async with opened(E_ONLY, logging_callback=(heard := Heard())) as client:
+    async with opened(way, logging_callback=(heard := Heard())) as client:
         assert await heard.of(client) == []
         assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "debug"}) == [*LOGGING_LEVELS]
 
@@ -152,8 +165,9 @@ async def test_it_turns_pages(way: Way) -> None:
 
 
 @pytest.mark.requirement("CACHE-1", "TOOL-23")
-async def test_it_keeps_a_list_until_it_is_told_of_a_change() -> None:
-    async with opened(E_ONLY) as client:
+@ways(E)
+async def test_it_keeps_a_list_until_it_is_told_of_a_change(way: Way) -> None:
+    async with opened(way) as client:
 
         async def first_tool() -> str:
             return (await client.list_tools()).tools[0].name
@@ -234,9 +248,10 @@ async def test_a_session_is_told_of_the_resources_that_it_subscribed_to(way: Way
 
 
 @pytest.mark.requirement("SUB-2", "SUB-3", "SUB-4")
-async def test_it_listens_to_what_it_wants_to_hear_of() -> None:
+@ways(E, places=["stdio", "http", "http-sse", "http-json", "http-stateless"])
+async def test_it_listens_to_what_it_wants_to_hear_of(way: Way) -> None:
     uri = "memo://today"
-    async with opened(E_ONLY) as client:
+    async with opened(way) as client:
 
         async def change(*what: str) -> None:
             for each in what:
@@ -262,10 +277,10 @@ async def pid_of(client: Client) -> int:
 
 
 @pytest.mark.requirement("SUB-8")
-@pytest.mark.parametrize("runtime", ["trio", "asyncio"])
-async def test_what_it_listens_to_ends_in_order_when_the_server_is_told_to_end(runtime: str) -> None:
+@ways(E, places=PIPES)
+async def test_what_it_listens_to_ends_in_order_when_the_server_is_told_to_end(way: Way) -> None:
     """Otherwise it would raise `SubscriptionLost`."""
-    async with opened(E_ONLY, runtime=runtime) as client, client.listen(tools_list_changed=True) as changes:
+    async with opened(way) as client, client.listen(tools_list_changed=True) as changes:
         await client.call_tool("change", {"what": "tools"})
         os.kill(await pid_of(client), signal.SIGTERM)
         assert [event async for event in changes] == [ToolsListChanged()]

@@ -1,0 +1,71 @@
+"""Servers of others that listen for HTTP, as processes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+PATIENCE: Final = 20.0
+
+
+class Servers:
+    """Runs all that are `wanted`, until it is closed. Each is the name of what serves and how it does:
+
+    - a file of the official Python SDK's here, with a mode of `sdk_http_server.py`: `("sdk_server", "sessions")`;
+    - a script for node, with its transport: `(".../server-everything/dist/index.js", "sse")`.
+    """
+
+    def __init__(self, *wanted: tuple[str, str]) -> None:
+        self._ports = {each: _free_port() for each in wanted}
+        self._running = [_start(*each, port) for each, port in self._ports.items()]
+        try:
+            for port in self._ports.values():
+                _await_listener(port)
+        except BaseException:
+            self.close()
+            raise
+
+    def url(self, name: str, how: str) -> str:
+        return f"http://127.0.0.1:{self._ports[name, how]}{'/sse' if how == 'sse' else '/mcp'}"
+
+    def close(self) -> None:
+        for process in self._running:
+            process.kill()
+        for process in self._running:
+            process.wait()
+
+
+def _start(name: str, how: str, port: int) -> subprocess.Popen[bytes]:
+    if name.endswith(".js"):
+        argv = ["node", name, how]
+    else:
+        argv = [sys.executable, str(HERE / "sdk_http_server.py"), name, how, str(port)]
+    silent = subprocess.DEVNULL
+    environment = {**os.environ, "PORT": str(port)}
+    return subprocess.Popen(argv, stdin=silent, stdout=silent, stderr=silent, env=environment)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert isinstance(port, int)
+    return port
+
+
+def _await_listener(port: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            return

@@ -1,0 +1,222 @@
+"""Our ASGI applications under real servers, hypercorn on trio and uvicorn on asyncio, in conversation with the official Python client.
+
+All are in one process, on the runtime of the server: the client runs on either, by way of anyio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as t
+import pytest
+import trio
+import uvicorn
+from hypercorn.config import Config
+from hypercorn.trio import serve
+from mcp import Client
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+import mcp_asyncio_shim
+import mcp_trio
+from tests.asgi import Neutral
+from tests.core.http.site import GET, POST, initialize, meta, request
+from tests.interop.official import D, E
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from mcp.client.session import ClientRequestContext
+
+    from tests.asgi import App
+
+    Serving = Callable[[App], AbstractAsyncContextManager[str]]
+
+pytestmark = [
+    # The client has a word of warning for whatever the last revision no longer has, also where an older one is spoken.
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    # It does not read the streams of events to their end; trio notices what asyncio does not.
+    pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning"),
+]
+
+ROOTS = t.ListRootsResult.model_validate({"roots": [{"uri": "file:///a"}]})
+
+
+@asynccontextmanager
+async def under_hypercorn(app: App) -> AsyncIterator[str]:
+    config = Config()
+    config.bind = ["127.0.0.1:0"]
+    config.graceful_timeout = 1
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        [url] = await nursery.start(partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi"))
+        try:
+            yield url
+        finally:
+            stop.set()
+
+
+@asynccontextmanager
+async def under_uvicorn(app: App) -> AsyncIterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+
+
+RUNTIMES: dict[str, tuple[Serving, Callable[..., App], str]] = {
+    "hypercorn": (under_hypercorn, mcp_trio.asgi, "trio"),
+    "uvicorn": (under_uvicorn, mcp_asyncio_shim.asgi, "asyncio"),
+}
+
+
+def run(runtime: str, test: Callable[..., Awaitable[None]], *args: Any) -> None:
+    async def main() -> None:
+        with anyio.fail_after(30):
+            await test(*RUNTIMES[runtime][:2], *args)
+
+    anyio.run(main, backend=RUNTIMES[runtime][2])
+
+
+async def roots(context: ClientRequestContext) -> t.ListRootsResult:
+    return ROOTS
+
+
+def text(result: Any) -> str:
+    assert not result.is_error
+    return str(result.content[0].text)
+
+
+async def converse(
+    serving: Serving, make: Callable[..., App], mode: str, sessions: bool, mounted: bool
+) -> None:
+    neutral = Neutral()
+    app = make(neutral.server, sessions=sessions)
+    path = "/mcp"
+    if mounted:
+        app, path = Starlette(routes=[Mount("/v1/tools", app)]), "/v1/tools/"
+    told: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    async with serving(app) as url, Client(f"{url}{path}", mode=mode, list_roots_callback=roots) as client:
+        assert client.protocol_version == (D if mode == "legacy" else E)
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"echo", "count", "ask"} <= tools
+        assert text(await client.call_tool("echo", {"text": "naïve ☃"})) == "naïve ☃"
+        assert text(await client.call_tool("count", {"to": 20}, progress_callback=hear)) == "counted"
+        assert sorted(told) == list(range(1, 21))
+        async with anyio.create_task_group() as group:
+            texts: list[str] = []
+
+            async def echo(number: int) -> None:
+                texts.append(text(await client.call_tool("echo", {"text": str(number)})))
+
+            for number in range(20):
+                group.start_soon(echo, number)
+        assert sorted(map(int, texts)) == list(range(20))
+        if sessions or mode != "legacy":  # otherwise nobody can be asked, nor told of a cancellation
+            assert text(await client.call_tool("ask", {})) == "file:///a"
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "wait", {})
+                await neutral.started.wait()
+                group.cancel_scope.cancel()
+            await neutral.until(lambda: neutral.seen == ["cancelled"])
+        neutral.go.set()
+        assert text(await client.call_tool("wait", {})) == "went on"
+
+
+@pytest.mark.parametrize("mounted", [False, True], ids=["by-itself", "mounted"])
+@pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "stateless"])
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_official_client(runtime: str, mode: str, sessions: bool, mounted: bool) -> None:
+    run(runtime, converse, mode, sessions, mounted)
+
+
+def raw(verb: str, headers: list[tuple[bytes, bytes]], body: bytes = b"", length: int | None = None) -> bytes:
+    size = b"content-length: %d" % (len(body) if length is None else length)
+    lines = [f"{verb} /mcp HTTP/1.1".encode(), *(b"%b: %b" % header for header in headers), size, b"", b""]
+    return b"\r\n".join(lines) + body
+
+
+async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
+    """What these servers make of a stream, of hanging up, of a body that is too long, and of the end."""
+    lived: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: object) -> AsyncIterator[None]:
+        lived.append("in")
+        yield
+        lived.append("out")
+
+    neutral = Neutral(lifespan=lifespan)
+    async with serving(make(neutral.server)) as url:
+        port = int(url.rpartition(":")[2])
+
+        async def connect() -> Any:
+            return await anyio.connect_tcp("127.0.0.1", port)
+
+        async with await connect() as stream:
+            await stream.send(raw("GET", GET))
+            heard = b""
+            while b"event: endpoint" not in heard:
+                heard += await stream.receive()
+            assert heard.startswith(b"HTTP/1.1 200")
+        assert lived == ["in"]
+
+        params = {"name": "wait", "arguments": {}, "_meta": meta()}
+        modern = [
+            (b"mcp-protocol-version", E.encode()),
+            (b"mcp-method", b"tools/call"),
+            (b"mcp-name", b"wait"),
+        ]
+        async with await connect() as stream:
+            await stream.send(
+                raw("POST", [*POST, *modern], json.dumps(request(1, "tools/call", params)).encode())
+            )
+            await neutral.started.wait()
+        await neutral.until(lambda: neutral.seen == ["cancelled"])
+
+        async with await connect() as stream:
+            await stream.send(raw("POST", POST, b"{", length=1_000_000_000))
+            heard = b""
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                while True:
+                    heard += await stream.receive()
+            assert heard.startswith(b"HTTP/1.1 413")
+
+        async with await connect() as stream:
+            opened = raw("POST", POST, json.dumps(initialize(D)).encode())
+            await stream.send(opened)
+            found = None
+            heard = b""
+            while found is None:
+                heard += await stream.receive()
+                found = re.search(rb"mcp-session-id: ([0-9a-f]{32})", heard)
+            session = [(b"mcp-session-id", found[1]), (b"mcp-protocol-version", D.encode())]
+            listening = await connect()
+            await listening.send(raw("GET", [*GET, *session]))
+            assert (await listening.receive()).startswith(b"HTTP/1.1 200")
+    # Stopped while somebody listens.
+    assert lived == ["in", "out"]
+    await listening.aclose()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_bytes_and_ends(runtime: str) -> None:
+    run(runtime, bytes_and_ends)
