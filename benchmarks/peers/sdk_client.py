@@ -1,4 +1,4 @@
-"""`benchmarks/client.py`, written with the official Python SDK (`mcp` 2.3): `python benchmarks/peers/sdk_client.py SECONDS COMMAND...`."""
+"""`benchmarks/client.py`, written with the official Python SDK (`mcp` 2.3), with the same arguments."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ ARGUMENTS = {"text": "x" * 100}
 
 
 async def calls(client: Client, until: float, made: list[int]) -> None:
-    while perf_counter() < until:
+    while True:
         result = await client.call_tool("echo", ARGUMENTS)
         assert not result.is_error
         made[0] += 1
+        if perf_counter() >= until:
+            return
 
 
 async def rate(client: Client, tasks: int, seconds: float) -> tuple[float, float]:
@@ -29,9 +31,15 @@ async def rate(client: Client, tasks: int, seconds: float) -> tuple[float, float
     return made[0] / (perf_counter() - start), 1e6 * (process_time() - cpu) / made[0]
 
 
-async def main(seconds: float, command: list[str]) -> None:
-    parameters = StdioServerParameters(command=command[0], args=command[1:])
-    async with Client(parameters, mode="legacy") as client:
+def connect(target: list[str]) -> Client:
+    if target[0].startswith("http://"):
+        url, version = target
+        return Client(url, mode="legacy" if version < "2026" else version)
+    return Client(StdioServerParameters(command=target[0], args=target[1:]), mode="legacy")
+
+
+async def main(seconds: float, target: list[str]) -> None:
+    async with connect(target) as client:
         await rate(client, CONCURRENT, seconds / 10)  # not counted
         print(*await rate(client, 1, seconds), *await rate(client, CONCURRENT, seconds))
 

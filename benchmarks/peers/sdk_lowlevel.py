@@ -1,9 +1,11 @@
 """`benchmarks/server.py`, written with the official Python SDK (`mcp` 2.3) in its faster way: the low-level server.
 
     python benchmarks/peers/sdk_lowlevel.py stdio [--tools N]
+    python benchmarks/peers/sdk_lowlevel.py http --port P --mode MODE [--tools N]
 
 It says what ours says, field by field, as far as the SDK lets it: schemas are written out, since there is nothing that
-would derive them.
+would derive them. Over HTTP it is an ASGI app under uvicorn, as the SDK comes: on asyncio, and with h11. It knows at once
+the schema of a tool whose headers it has to check, which spares it a look through its own list with each call of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ TOOLS = [
     tool("add", "Add two numbers.", {"a": INTEGER, "b": INTEGER}, output=WRAPPED),
     tool("progress", "Tell of `n` steps, one after the other.", {"n": INTEGER}),
 ]
+SCHEMAS: dict[str, dict[str, Any]] = {}
 
 
 async def list_tools(
@@ -79,26 +82,45 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
             raise MCPError(-32602, f"Unknown tool: {params.name}")
 
 
-async def serve() -> None:
-    server: Server[Any] = Server(
-        "benchmark", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool
-    )
+server: Server[Any] = Server(
+    "benchmark",
+    version="1.0.0",
+    on_list_tools=list_tools,
+    on_call_tool=call_tool,
+    get_tool_input_schema=SCHEMAS.get,
+)
+
+
+async def serve_stdio() -> None:
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
+def serve_http(port: int, mode: str) -> None:
+    import uvicorn
+
+    how, _, answers = mode.partition("-")
+    app = server.streamable_http_app(stateless_http=how == "stateless", json_response=answers == "json")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
+
+
 def main() -> None:
-    match sys.argv[1:]:
-        case ["stdio"]:
-            more = 0
-        case ["stdio", "--tools", count]:
-            more = int(count)
-        case _:
-            sys.exit("usage: sdk_lowlevel.py stdio [--tools N]")
+    arguments = sys.argv[1:]
+    more = 0
+    if arguments[-2:-1] == ["--tools"]:
+        more = int(arguments[-1])
+        del arguments[-2:]
     what = "Look something up. There are many of these, so that a list is long."
     optional = {"limit": {**INTEGER, "default": 10}, "exact": {"type": "boolean", "default": False}}
     TOOLS.extend(tool(f"filler_{number}", what, {"query": STRING}, optional) for number in range(more))
-    anyio.run(serve)
+    SCHEMAS.update((tool.name, tool.input_schema) for tool in TOOLS)
+    match arguments:
+        case ["stdio"]:
+            anyio.run(serve_stdio)
+        case ["http", "--port", port, "--mode", mode]:
+            serve_http(int(port), mode)
+        case _:
+            sys.exit("usage: sdk_lowlevel.py stdio|http [--port P --mode MODE] [--tools N]")
 
 
 if __name__ == "__main__":

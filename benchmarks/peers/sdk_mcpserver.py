@@ -1,6 +1,7 @@
 """`benchmarks/server.py`, written with the official Python SDK (`mcp` 2.3) in its easier way: decorators and derived schemas.
 
     python benchmarks/peers/sdk_mcpserver.py stdio [--tools N]
+    python benchmarks/peers/sdk_mcpserver.py http --port P --mode MODE [--tools N]
 
 Of the two ways it is the one that corresponds to ours, and the slower one. Structured output is left to the tool where we
 have it too: `add` gives data, the others give text.
@@ -40,17 +41,29 @@ def filler(query: str, limit: int = 10, exact: bool = False) -> str:
     return f"{query} {limit} {exact}"
 
 
+def serve_http(port: int, mode: str) -> None:
+    import uvicorn
+
+    how, _, answers = mode.partition("-")
+    app = server.streamable_http_app(stateless_http=how == "stateless", json_response=answers == "json")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
+
+
 def main() -> None:
-    match sys.argv[1:]:
-        case ["stdio"]:
-            more = 0
-        case ["stdio", "--tools", count]:
-            more = int(count)
-        case _:
-            sys.exit("usage: sdk_mcpserver.py stdio [--tools N]")
+    arguments = sys.argv[1:]
+    more = 0
+    if arguments[-2:-1] == ["--tools"]:
+        more = int(arguments[-1])
+        del arguments[-2:]
     for number in range(more):
         server.add_tool(filler, name=f"filler_{number}", structured_output=False)
-    server.run("stdio")
+    match arguments:
+        case ["stdio"]:
+            server.run("stdio")
+        case ["http", "--port", port, "--mode", mode]:
+            serve_http(int(port), mode)
+        case _:
+            sys.exit("usage: sdk_mcpserver.py stdio|http [--port P --mode MODE] [--tools N]")
 
 
 if __name__ == "__main__":

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from mcp_core.types import TextContent
-from mcp_trio import connect_stdio
+from mcp_trio import ConnectFailed, connect_http, connect_stdio
+
+if TYPE_CHECKING:
+    from mcp_trio import Client
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SERVERS = ["server.py", "peers/sdk_lowlevel.py", "peers/sdk_mcpserver.py"]
@@ -19,6 +25,8 @@ SERVERS = ["server.py", "peers/sdk_lowlevel.py", "peers/sdk_mcpserver.py"]
 MEASURES = ["pipelined", "p50", "p99", "ten_kb", "one_mb", "progress"]
 ASKED = ["sequential", "sequential_cpu", "concurrent", "concurrent_cpu"]
 MEASURED = ["ours", "ours_async", "sdk", "sdk_mcpserver", "bare", "ratio"]
+HTTP_MODES = ["session_sse", "session_json", "stateless_json", "modern"]
+HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +53,30 @@ MEASURED = ["ours", "ours_async", "sdk", "sdk_mcpserver", "bare", "ratio"]
                 *(f"client_{m}_{who}" for m in ASKED for who in ("ours", "sdk", "ratio")),
             },
         ),
+        (
+            "bench_http.py",
+            ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],
+            {
+                *(
+                    f"{e}_{m}_{who}"
+                    for e in HTTP_MODES
+                    for m in HTTP_MEASURES
+                    for who in [*MEASURED, "floor"]
+                ),
+                *(
+                    f"{e}_progress_{who}"
+                    for e in ("session_sse", "modern")
+                    for who in ("ours", "sdk", "ratio")
+                ),
+                *(f"sessions_{m}_{who}" for m in ("few", "many") for who in ("ours", "sdk", "ratio")),
+                *(
+                    f"client_{e}_{m}_{who}"
+                    for e in ("session_json", "modern")
+                    for m in ASKED
+                    for who in ("ours", "sdk", "ratio")
+                ),
+            },
+        ),
     ],
 )
 def test_the_last_line_is_one_json_object_with_the_figures(
@@ -57,17 +89,43 @@ def test_the_last_line_is_one_json_object_with_the_figures(
     assert all(value > 0 for value in figures.values())
 
 
+async def use(client: Client, *, streams: bool = True) -> None:
+    told = []
+    tools = {tool.name: tool for tool in await client.list_tools()}
+    assert list(tools) == ["echo", "add", "progress", "filler_0", "filler_1"]
+    assert set(tools["filler_1"].input_schema["properties"]) == {"query", "limit", "exact"}
+    assert tools["add"].input_schema["required"] == ["a", "b"]
+    assert (await client.call_tool("echo", {"text": "x"})).content == [TextContent("x")]
+    assert (await client.call_tool("add", {"a": 2, "b": 3})).content == [TextContent("5")]
+    done = await client.call_tool("progress", {"n": 3}, progress=lambda *step: told.append(step))
+    assert done.content == [TextContent("done")]
+    if streams:
+        assert told == [(1, 3, None), (2, 3, None), (3, 3, None)]
+
+
 @pytest.mark.parametrize("script", SERVERS)
 async def test_each_server_does_the_same(script: str) -> None:
-    told = []
     with trio.fail_after(20):
         async with connect_stdio([sys.executable, BENCHMARKS / script, "stdio", "--tools", "2"]) as client:
-            tools = {tool.name: tool for tool in await client.list_tools()}
-            assert list(tools) == ["echo", "add", "progress", "filler_0", "filler_1"]
-            assert set(tools["filler_1"].input_schema["properties"]) == {"query", "limit", "exact"}
-            assert tools["add"].input_schema["required"] == ["a", "b"]
-            assert (await client.call_tool("echo", {"text": "x"})).content == [TextContent("x")]
-            assert (await client.call_tool("add", {"a": 2, "b": 3})).content == [TextContent("5")]
-            done = await client.call_tool("progress", {"n": 3}, progress=lambda *step: told.append(step))
-            assert done.content == [TextContent("done")]
-    assert told == [(1, 3, None), (2, 3, None), (3, 3, None)]
+            await use(client)
+
+
+@pytest.mark.parametrize("mode", ["session-sse", "session-json", "stateless-sse", "stateless-json", "modern"])
+@pytest.mark.parametrize("script", SERVERS)
+async def test_each_server_does_the_same_over_http(script: str, mode: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    argv = [sys.executable, BENCHMARKS / script, "http", "--port", str(port), "--mode", mode, "--tools", "2"]
+    version = "2026-07-28" if mode == "modern" else "2025-11-25"
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(trio.run_process, argv, check=False))
+            while True:
+                try:
+                    async with connect_http(f"http://127.0.0.1:{port}/mcp", versions=[version]) as client:
+                        await use(client, streams=not mode.endswith("json"))
+                    break
+                except ConnectFailed:
+                    await trio.sleep(0.1)
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,525 @@
+"""Servers and clients over HTTP, ours beside the official SDK's, and servers beside one that only moves the same bytes.
+
+What is measured of a server in each way of serving (`MODES`), over TCP on this machine:
+
+- `calls`: `echo` of 100 bytes from 16 callers, each on a connection of its own that is kept, and in a session of its own where
+  there are sessions; each asks again as soon as it has its answer. In calls a second;
+- `p50`, `p99`: what one of those calls took, from the write of the request to the end of its answer, in microseconds;
+- `varied`: the same with 61 lengths of the text, from 50 bytes on, in calls a second. Of `calls` every request on a connection
+  has the same head, which a server may remember; here `Content-Length` differs each time;
+- `progress`: one call that tells of 10,000 steps by SSE, in events a second;
+- `..._cpu` (Linux): the processor time that the server's process took for each of those calls or events, in microseconds. It
+  hardly minds what else the machine has to do, so it is the figure to trust on a busy one.
+
+Of sessions, in a server of their own:
+
+- `session_kib` (Linux): by how much the process grew for each open session, in KiB, when 10,000 were opened;
+- `few`, `many`: the time of a call, as `p50`, of ten callers while there are ten sessions, and while there are 10,000.
+
+Of a client, with our server: calls of `echo` a second, one at a time (`sequential`) and 32 at a time (`concurrent`), and the
+processor time that the client's process took for each.
+
+Rules of this file:
+
+1. The load is nobody's: bytes made beforehand go into a socket, and of what comes back only its end is looked for. All of it
+   is read and compared after the clock has stopped.
+2. Everyone takes a turn in each round, in a fresh process, after calls that are not counted. Medians of the rounds are
+   compared, so that neither a busy moment nor a lucky process decides.
+3. Each turn lasts as long as any other, whoever is faster. (Not a stream of progress: that is one call.)
+4. The load has a core of its own where there is more than one; sixteen callers leave no server time to sleep.
+5. `bare` gives to every request an answer that ours has given in the same mode, byte for byte.
+
+    python benchmarks/bench_http.py [--rounds 5] [--seconds 0.5] [--events 10000] [--sessions 10000]
+
+The last line is one JSON object with all medians (`modern_calls_ours` and the like), as `..._ratio` how many times better `ours`
+is than `sdk`, and as `..._floor` the share that it reaches of `bare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median, quantiles
+from time import clock_gettime, perf_counter, sleep
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HERE: Final = Path(__file__).parent
+ENVIRONMENT: Final = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
+}
+# In the order of the columns; to be continued by `--port P --mode MODE`. The handler of `echo` is a plain `def` in `ours`, and
+# an `async def` in `ours_async` and in `sdk`, which knows no others.
+SERVERS: Final = {
+    "ours": [str(HERE / "server.py"), "http"],
+    "ours_async": [str(HERE / "server.py"), "http", "--async"],
+    "sdk": [str(HERE / "peers" / "sdk_lowlevel.py"), "http"],
+    "sdk_mcpserver": [str(HERE / "peers" / "sdk_mcpserver.py"), "http"],
+}
+BARE: Final = [str(HERE / "peers" / "bare_h11.py"), "http"]
+CLIENTS: Final = {"ours": str(HERE / "client.py"), "sdk": str(HERE / "peers" / "sdk_client.py")}
+# How our server serves them, by the revision that they speak.
+SERVED: Final = {"2025-11-25": "session-json", "2026-07-28": "modern"}
+
+CALLERS: Final = 16
+FEW: Final = 10
+# The text that is sent with an id is `texts[id % len(texts)]`. A prime number of them, so that every caller sends all.
+SAME: Final = ["x" * 100]
+VARIED: Final = ["x" * size for size in range(50, 111)]
+# All of one length, so that the requests are too.
+FIRST_ID: Final = 1_000_000
+
+META: Final = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "benchmark", "version": "1.0.0"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO: Final = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "benchmark", "version": "1.0.0"},
+}
+LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
+SESSION: Final = re.compile(rb"\r\nmcp-session-id: *([^\r]+)\r\n", re.IGNORECASE)
+LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
+
+
+class Mode(NamedTuple):
+    """A way of serving: whether there are sessions, whether each request says who asks, whether progress can be told."""
+
+    sessions: bool
+    modern: bool
+    streams: bool
+
+
+MODES: Final = {
+    "session-sse": Mode(sessions=True, modern=False, streams=True),
+    "session-json": Mode(sessions=True, modern=False, streams=False),
+    "stateless-json": Mode(sessions=False, modern=False, streams=False),
+    "modern": Mode(sessions=False, modern=True, streams=True),
+}
+# How many times better than the SDK we want to be.
+GOALS: Final = {
+    ("session-sse", "calls"): 4.5,
+    ("session-sse", "p99"): 5.0,
+    ("session-json", "calls"): 2.7,
+    ("session-sse", "progress"): 4.0,
+    ("modern", "progress"): 4.0,
+}
+# Of these more is better; all others are times or memory.
+RATES: Final = ("calls", "varied", "progress", "sequential", "concurrent")
+
+
+class Server:
+    """A server on a port of this machine. To be used in a `with`, at whose end the process is over."""
+
+    def __init__(self, argv: Sequence[str], cores: set[int]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        program, kind, *options = argv
+        self._process = subprocess.Popen(
+            [sys.executable, program, kind, "--port", str(self.port), *options], env=ENVIRONMENT
+        )
+        if cores:
+            os.sched_setaffinity(self._process.pid, cores)
+
+    def __enter__(self) -> Self:
+        deadline = perf_counter() + 30
+        while self._process.poll() is None and perf_counter() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                sleep(0.02)
+            else:
+                return self
+        self.__exit__()
+        raise SystemExit(f"{self._process.args!r} does not listen")
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+    def cpu(self) -> float:
+        """Microseconds of processor time that the process has taken so far, all threads; 0 where nobody tells."""
+        if sys.platform != "linux":
+            return 0.0
+        return 1e6 * clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
+
+    def rss(self) -> float:
+        """KiB of memory that the process has; 0 where nobody tells."""
+        if sys.platform != "linux":
+            return 0.0
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") / 1024
+
+
+class Caller:
+    """One connection that is kept, and what its requests look like."""
+
+    def __init__(self, port: int, mode: Mode) -> None:
+        self._port = port
+        self.connect()
+        self._modern = mode.modern
+        self._head = (
+            f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUser-Agent: benchmark/1.0.0\r\n"
+            "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+        ).encode()
+        self._headers = b"Mcp-Protocol-Version: %b\r\n" % (b"2026-07-28" if mode.modern else b"2025-11-25")
+        self._received = bytearray()
+        self.started = 0.0
+
+    def connect(self) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", self._port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def open_session(self) -> None:
+        """Take part in a new session from now on."""
+        answer = self.ask(self._post({"id": 1, "method": "initialize", "params": HELLO}, b""))
+        found = SESSION.search(answer)
+        if not found:
+            raise SystemExit(f"no session: {answer!r:.300}")
+        headers = b"Mcp-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: %b\r\n"
+        self._headers = headers % found[1]
+        answer = self.ask(self._post({"method": "notifications/initialized"}, self._headers))
+        if not answer.startswith(b"HTTP/1.1 202 "):
+            raise SystemExit(f"not accepted: {answer!r:.300}")
+
+    def template(self, tool: str, arguments: dict[str, Any], *, token: str | None = None) -> bytes:
+        """A request whose id is left out: `template % id`, with ids of seven digits."""
+        meta = {**(META if self._modern else {}), **({"progressToken": token} if token else {})}
+        params = {**({"_meta": meta} if meta else {}), "name": tool, "arguments": arguments}
+        headers = self._headers
+        if self._modern:
+            headers += b"Mcp-Method: tools/call\r\nMcp-Name: %b\r\n" % tool.encode()
+        request = self._post({"id": FIRST_ID, "method": "tools/call", "params": params}, headers)
+        return request.replace(b'"id":%d' % FIRST_ID, b'"id":%d')
+
+    def ask(self, request: bytes) -> bytes:
+        """Send a request and wait for the whole of its answer."""
+        self.socket.setblocking(True)
+        self.send(request)
+        while not (answer := self.read()):
+            pass
+        return answer
+
+    def send(self, request: bytes) -> None:
+        self.started = perf_counter()
+        if self.socket.send(request) != len(request):
+            raise SystemExit("a request does not fit into the buffers of a socket")
+
+    def read(self) -> bytes:
+        """The whole answer if it is here by now, else nothing. There is never more than one on its way."""
+        data = self.socket.recv(262_144)
+        if not data:
+            raise SystemExit(f"the server hung up after {bytes(self._received)!r:.300}")
+        if self._received or not whole(data):
+            self._received += data
+            if not whole(self._received):
+                return b""
+            data = bytes(self._received)
+            self._received.clear()
+        return data
+
+    def _post(self, message: dict[str, Any], headers: bytes) -> bytes:
+        body = msgspec.json.encode({"jsonrpc": "2.0", **message})
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (self._head, headers, len(body), body)
+
+
+def whole(data: bytes | bytearray) -> bool:
+    """Whether this is a whole answer: as long as it says to be, or at the end of its last chunk."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return False
+    if data.endswith(LAST_CHUNK):
+        return True
+    length = LENGTH.search(data, 0, end + 2)
+    return length is not None and len(data) >= end + 4 + int(length[1])
+
+
+def messages(answer: bytes) -> list[Any]:
+    """All JSON-RPC messages of an answer, of JSON or of SSE, in one piece or in chunks."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise SystemExit(f"a wrong answer: {answer!r:.500}")
+    if not LENGTH.search(head + b"\r\n"):
+        chunks, at = [], 0
+        while size := int(body[at : (end := body.index(b"\r\n", at))], 16):
+            chunks.append(body[end + 2 : end + 2 + size])
+            at = end + 2 + size + 2
+        body = b"".join(chunks)
+    if b"text/event-stream" in head.lower():
+        lines = [line[5:] for line in body.splitlines() if line.startswith(b"data:")]
+    else:
+        lines = [body]
+    return [msgspec.json.decode(line) for line in lines if line.strip()]
+
+
+def check(answers: list[tuple[int, bytes]], texts: list[str] = SAME) -> None:
+    """Every request got its answer, with the text it asked for."""
+    for id, answer in answers:
+        *_, last = messages(answer)
+        content = last.get("result", {}).get("content", ())
+        if last.get("id") != id or [part["text"] for part in content] != [texts[id % len(texts)]]:
+            raise SystemExit(f"a wrong answer to {id}: {answer!r:.500}")
+
+
+class Calls(NamedTuple):
+    """What came of a time under load."""
+
+    took: float
+    times: list[float]
+    answers: list[tuple[int, bytes]]
+
+
+def load(callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[str] = SAME) -> Calls:
+    """All `callers` call again and again for so many seconds, and then wait for their last answers."""
+    poll = select.poll()
+    lines: dict[int, tuple[Caller, list[bytes]]] = {}
+    asked: dict[int, int] = {}
+    times: list[float] = []
+    answers: list[tuple[int, bytes]] = []
+    kinds = len(texts)
+    for caller in callers:
+        caller.socket.setblocking(False)
+        poll.register(caller.socket, select.POLLIN)
+        lines[caller.socket.fileno()] = caller, [caller.template("echo", {"text": text}) for text in texts]
+    began = perf_counter()
+    deadline = began + seconds
+    for fd, (caller, templates) in lines.items():
+        asked[fd] = id = next(ids)
+        caller.send(templates[id % kinds] % id)
+    while asked:
+        for fd, _ in poll.poll():
+            caller, templates = lines[fd]
+            if not (answer := caller.read()):
+                continue
+            now = perf_counter()
+            times.append(1e6 * (now - caller.started))
+            answers.append((asked.pop(fd), answer))
+            if now < deadline:
+                asked[fd] = id = next(ids)
+                caller.send(templates[id % kinds] % id)
+    return Calls(perf_counter() - began, times, answers)
+
+
+def calls(
+    server: Server, callers: list[Caller], seconds: float, ids: Iterator[int]
+) -> tuple[dict[str, float], Calls]:
+    """Calls of one length, after some that are not counted."""
+    load(callers, seconds / 4, ids)
+    before = server.cpu()
+    made = load(callers, seconds, ids)
+    n = len(made.times)
+    cpu = (server.cpu() - before) / n
+    p99 = quantiles(made.times, n=100)[-1]
+    return {"calls": n / made.took, "calls_cpu": cpu, "p50": median(made.times), "p99": p99}, made
+
+
+def varied(
+    server: Server, callers: list[Caller], seconds: float, ids: Iterator[int]
+) -> tuple[dict[str, float], Calls]:
+    """Calls of many lengths."""
+    before = server.cpu()
+    made = load(callers, seconds, ids, VARIED)
+    n = len(made.times)
+    return {"varied": n / made.took, "varied_cpu": (server.cpu() - before) / n}, made
+
+
+def progress(server: Server, caller: Caller, events: int, id: int) -> dict[str, float]:
+    """How quickly one call tells of its steps."""
+    request = caller.template("progress", {"n": events}, token="it") % id
+    before, start = server.cpu(), perf_counter()
+    answer = caller.ask(request)
+    took, cpu = perf_counter() - start, server.cpu() - before
+    *told, last = messages(answer)
+    steps = [message["params"]["progress"] for message in told]
+    if steps != list(range(1, events + 1)) or last["id"] != id:
+        raise SystemExit(f"{len(steps)} events of {events}, and then {last!r}")
+    return {"progress": events / took, "progress_cpu": cpu / events}
+
+
+def turn(
+    argv: list[str], cores: set[int], mode: str, seconds: float, events: int
+) -> tuple[dict[str, float], bytes]:
+    """All measures of one server in one mode, in a fresh process; and one of its answers."""
+    ids = iter(range(FIRST_ID, 10 * FIRST_ID))
+    with Server([*argv, "--mode", mode], cores) as server:
+        callers = [Caller(server.port, MODES[mode]) for _ in range(CALLERS)]
+        for caller in callers:
+            if MODES[mode].sessions:
+                caller.open_session()
+        figures, made = calls(server, callers, seconds, ids)
+        of_lengths, others = varied(server, callers, seconds, ids)
+        figures |= of_lengths
+        if MODES[mode].streams:
+            figures |= progress(server, callers[0], events, next(ids))
+        for caller in callers:
+            caller.socket.close()
+    check(made.answers)
+    check(others.answers, VARIED)
+    return figures, made.answers[-1][1]
+
+
+def bare_turn(cores: set[int], mode: str, seconds: float, answer: bytes) -> dict[str, float]:
+    """The same load for the server that answers everybody the same."""
+    ids = iter(range(FIRST_ID, 10 * FIRST_ID))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "answer"
+        file.write_bytes(answer)
+        with Server([*BARE, "--answer", str(file)], cores) as server:
+            callers = [Caller(server.port, MODES[mode]) for _ in range(CALLERS)]
+            figures, made = calls(server, callers, seconds, ids)
+            figures |= varied(server, callers, seconds, ids)[0]
+            for caller in callers:
+                caller.socket.close()
+    if {data for _, data in made.answers} != {answer}:
+        raise SystemExit(f"{made.answers[0][1]!r} instead of {answer!r}")
+    return figures
+
+
+def sessions_turn(argv: list[str], cores: set[int], seconds: float, sessions: int) -> dict[str, float]:
+    """What an open session costs that nobody uses: memory, and the time of others' calls."""
+    ids = iter(range(FIRST_ID, 10 * FIRST_ID))
+    mode = "session-json"
+    with Server([*argv, "--mode", mode], cores) as server:
+        callers = [Caller(server.port, MODES[mode]) for _ in range(FEW)]
+        for caller in callers:
+            caller.open_session()
+        few, made = calls(server, callers, seconds, ids)
+        check(made.answers)
+        before = server.rss()
+        opener = Caller(server.port, MODES[mode])
+        for _ in range(sessions - FEW):
+            opener.open_session()
+        grown = server.rss() - before
+        for caller in callers:
+            # A server may have hung up on somebody who was silent for so long; the session is still his.
+            caller.socket.close()
+            caller.connect()
+        many, made = calls(server, callers, seconds, ids)
+        check(made.answers)
+        for caller in [*callers, opener]:
+            caller.socket.close()
+    return {
+        "session_kib": grown / (sessions - FEW),
+        "few": few["p50"],
+        "few_cpu": few["calls_cpu"],
+        "many": many["p50"],
+        "many_cpu": many["calls_cpu"],
+    }
+
+
+def client_turn(script: str, version: str, cores: set[int], seconds: float) -> dict[str, float]:
+    """A client has the core of the load."""
+    with Server([*SERVERS["ours"], "--mode", SERVED[version]], cores) as server:
+        argv = [sys.executable, script, str(seconds), f"http://127.0.0.1:{server.port}/mcp", version]
+        output = subprocess.run(argv, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
+    measures = ("sequential", "sequential_cpu", "concurrent", "concurrent_cpu")
+    return dict(zip(measures, map(float, output.split()), strict=True))
+
+
+def ratio(measure: str, ours: float, other: float) -> float:
+    """How many times better."""
+    return ours / other if measure in RATES else other / ours
+
+
+def table(title: str, goals: dict[str, float], columns: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Print medians as a table; `columns` are the figures by whose they are. Gives the ratios."""
+    ratios: dict[str, float] = {}
+    print(f"\n{title}\n")
+    print("| | " + " | ".join([*columns, "ours / sdk", "ours / bare", "goal"]) + " |")
+    print("|---|" + "--:|" * (len(columns) + 2) + "---|")
+    for measure, ours in columns["ours"].items():
+        digits = 1 if measure.endswith(("_cpu", "_kib")) else 0
+        cells = [
+            f"{figures[measure]:,.{digits}f}" if measure in figures else "" for figures in columns.values()
+        ]
+        for key, other in (("ratio", "sdk"), ("floor", "bare")):
+            if measure in columns.get(other, ()):
+                ratios[f"{measure}_{key}"] = times = ratio(measure, ours, columns[other][measure])
+                cells.append(f"{times:.2f}")
+            else:
+                cells.append("")
+        goal, reached = goals.get(measure), ratios.get(f"{measure}_ratio", 0.0)
+        cells.append("" if goal is None else f"{goal:g}, {'reached' if reached >= goal else 'missed'}")
+        print(f"| {measure} | " + " | ".join(cells) + " |")
+    return ratios
+
+
+def take_core() -> set[int]:
+    """Stay on one core from now on. Gives the cores for those who are measured; none if the system does not let us choose."""
+    if not hasattr(os, "sched_setaffinity"):
+        return set()
+    own, *rest = sorted(os.sched_getaffinity(0), reverse=True)
+    os.sched_setaffinity(0, {own})
+    return set(rest) or {own}
+
+
+def medians(turns: list[dict[str, float]]) -> dict[str, float]:
+    """Without those that were too small to be seen."""
+    found = {measure: median(turn[measure] for turn in turns) for measure in turns[0]}
+    return {measure: figure for measure, figure in found.items() if figure > 0}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Servers and clients over HTTP, beside the official SDK's.")
+    options.add_argument("--rounds", type=int, default=5, help="turns of each (5)")
+    options.add_argument("--seconds", type=float, default=0.5, help="length of a measure in a turn (0.5)")
+    options.add_argument("--events", type=int, default=10_000, help="progress events in a call (10,000)")
+    options.add_argument("--sessions", type=int, default=10_000, help="open sessions; one turn (10,000)")
+    chosen = options.parse_args()
+    gc.disable()  # of the load, not of those who are measured
+    cores = take_core()
+    turns: dict[str, dict[str, list[dict[str, float]]]] = {
+        mode: {name: [] for name in [*SERVERS, "bare"]} for mode in MODES
+    }
+    for _ in range(chosen.rounds):
+        for mode, by_name in turns.items():
+            bytes_of_ours = b""
+            for name, argv in SERVERS.items():
+                figures, answer = turn(argv, cores, mode, chosen.seconds, chosen.events)
+                by_name[name].append(figures)
+                bytes_of_ours = bytes_of_ours or answer
+            by_name["bare"].append(bare_turn(cores, mode, chosen.seconds, bytes_of_ours))
+    turns["sessions"] = {
+        name: [sessions_turn(SERVERS[name], cores, chosen.seconds, chosen.sessions)]
+        for name in ("ours", "sdk")
+    }
+    for version, mode in SERVED.items():
+        turns[f"client-{mode}"] = {name: [] for name in CLIENTS}
+        for _ in range(chosen.rounds):
+            for name, script in CLIENTS.items():
+                turns[f"client-{mode}"][name].append(client_turn(script, version, cores, chosen.seconds))
+    told: dict[str, float] = {}
+    for part, by_name in turns.items():
+        columns = {name: medians(of_one) for name, of_one in by_name.items()}
+        goals = {measure: goal for (mode, measure), goal in GOALS.items() if mode == part}
+        prefix = part.replace("-", "_")
+        for name, column in columns.items():
+            told |= {f"{prefix}_{measure}_{name}": round(figure, 2) for measure, figure in column.items()}
+        for measure, times in table(part, goals, columns).items():
+            told[f"{prefix}_{measure}"] = round(times, 2)
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
