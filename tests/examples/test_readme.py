@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -21,8 +26,8 @@ def blocks(language: str) -> list[str]:
     return [textwrap.dedent(block) for block in found]
 
 
-SERVER, CLIENT, MORE, ASKING, ANSWERING, STREAM, TESTS, LOOP = blocks("python")
-SET_UP, COMMANDS = blocks("console")
+SERVER, CLIENT, MORE, ASKING, ANSWERING, HTTP, ASGI, STREAM, TESTS, LOOP = blocks("python")
+SET_UP, COMMANDS, *OVER_HTTP = blocks("console")
 TRANSCRIPT = re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", COMMANDS, re.MULTILINE)
 
 
@@ -116,6 +121,90 @@ def test_the_command_answers_what_it_shows(words: str, shown: str) -> None:
     assert done.stdout.splitlines() == shown.splitlines()
 
 
+def commands(block: str) -> list[tuple[str, str]]:
+    """Each command of a transcript, which may have several lines, and what it prints."""
+    found: list[tuple[str, str]] = []
+    for line in block.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+            continue
+        words, shown = found.pop()
+        found.append((words + line, "") if goes_on(words) else (words, shown + line))
+    return found
+
+
+def goes_on(words: str) -> bool:
+    """Whether the command has another line: this one ends with a backslash, or inside of quotes."""
+    if words.endswith("\\\n"):
+        return True
+    try:
+        shlex.split(words)
+    except ValueError:
+        return True
+    return False
+
+
+# What is another one each time: the port, a date, and the id of a session, which later commands repeat.
+PORT = "8000"
+DATE = re.compile(r"^date: .*$", re.MULTILINE)
+SESSION = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
+
+
+@pytest.fixture
+def server_over_http() -> Iterator[tuple[str, str]]:
+    """The server that the README starts: its port, and what it prints."""
+    assert OVER_HTTP, "the README shows nothing over HTTP"
+    [(words, _)] = commands(OVER_HTTP[0])
+    program, *argv = shlex.split(words)
+    assert (program, argv[-1]) == ("mcp-trio", PORT)
+    argv = [sys.executable, "-m", "mcp_trio", *argv[:-1], "0"]
+    with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            line = server.stderr.readline()
+            [port] = re.findall(r":(\d+)/", line)
+            yield port, line
+        finally:
+            server.terminate()
+            server.communicate(timeout=60)
+
+
+@pytest.fixture
+def curl() -> None:
+    if shutil.which("curl") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("needs curl")
+        pytest.skip("needs curl")
+
+
+def test_curl_gets_the_answers_that_it_shows(curl: None, server_over_http: tuple[str, str]) -> None:
+    port, line = server_over_http
+    serving, *transcripts = OVER_HTTP
+    assert [shown for _, shown in commands(serving)] == [line.replace(port, PORT)]
+    played = [command for block in transcripts for command in commands(block)]
+    assert len(played) > 5
+    ours = {PORT: port}
+    for words, shown in played:
+        assert words.startswith("curl ")
+        for theirs, here in ours.items():
+            words = words.replace(theirs, here)
+        done = subprocess.run(
+            ["sh", "-c", words],
+            env={**os.environ, "no_proxy": "*"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.stderr, done.returncode) == ("", 0)
+        printed = done.stdout
+        ours.update(zip(SESSION.findall(shown), SESSION.findall(printed), strict=True))
+        for theirs, here in ours.items():
+            printed = printed.replace(here, theirs)
+        # A body has no end of line of its own.
+        assert DATE.sub("", printed).rstrip("\n") == DATE.sub("", shown).rstrip("\n")
+
+
 def test_the_stream_carries_a_conversation(capsys: pytest.CaptureFixture[str]) -> None:
     import trio
 
@@ -123,6 +212,45 @@ def test_the_stream_carries_a_conversation(capsys: pytest.CaptureFixture[str]) -
     exec(compile(SERVER + STREAM, "README.md", "exec"), names)
     trio.run(names["main"])
     assert capsys.readouterr().out == "Hello, Ada!\n"
+
+
+def test_a_client_at_a_url(capsys: pytest.CaptureFixture[str]) -> None:
+    import trio
+
+    names: dict[str, Any] = {"__name__": "greeter", "trio": trio}
+    exec(compile(SERVER + HTTP, "README.md", "exec"), names)
+    trio.run(names["main"])
+    assert capsys.readouterr().out == "Hello, Ada!\n"
+
+
+def test_the_apps() -> None:
+    import trio
+
+    names: dict[str, Any] = {"__name__": "greeter"}
+    exec(compile(SERVER + ASGI, "README.md", "exec"), names)
+    sent: list[Any] = []
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "OPTIONS",
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+
+    async def receive() -> dict[str, Any]:
+        if sent:
+            await trio.sleep_forever()
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    trio.run(names["app"], scope, receive, send)
+    assert sent[0]["status"] == 204
+    assert names["outer"].routes[0].app is names["inner"]
 
 
 def test_its_tests_pass() -> None:

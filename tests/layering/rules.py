@@ -49,6 +49,7 @@ ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/_schema.py",
     "referencing": "mcp_core/_schema.py",
+    "truststore": "mcp_trio/_dial.py",
     "typing_extensions": "mcp_core/registry/_context.py",  # type checkers know it without its being installed
 }
 

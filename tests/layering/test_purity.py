@@ -45,3 +45,9 @@ def test_importing_the_core_loads_nothing_that_acts(name: str) -> None:
 @pytest.mark.parametrize(("name", "loaded"), [("jsonschema", "threading"), ("trio", "socket")])
 def test_the_check_sees_what_a_dependency_loads(name: str, loaded: str) -> None:
     assert {name, loaded} <= loaded_by(f"import {name}")
+
+
+def test_who_serves_a_pipe_loads_no_http() -> None:
+    http = {"h11", "mcp_core.http", "truststore"}
+    assert not loaded_by("import mcp_trio") & http
+    assert loaded_by("from mcp_trio import serve_http") & http == {"h11", "mcp_core.http"}

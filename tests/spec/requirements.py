@@ -352,7 +352,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "while."),
         ("LIFE-19", "MAY", "A-D", "server", TESTED,
          "Server may end by closing stdout and exiting."),
-        ("LIFE-20", "reading", "A-D", "both", PLANNED("http"),
+        ("LIFE-20", "reading", "A-D", "both", TESTED,
          "HTTP shutdown: close the connections (plus DELETE of the session from B)."),
         ("LIFE-21", "SHOULD", "A-E", "both", TESTED,
          'A timeout on every request sent; after it, cancel and stop waiting. (A: only "appropriate '
@@ -430,7 +430,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "`roots` is `{}` (no `listChanged`), `tasks` gone, `extensions{id: object}` new on both sides."),
         ("CAP-3", "MUST NOT", "A-E", "both", TESTED,
          "A feature needing a capability of the peer is not used unless declared (A–B SHOULD, C–E MUST)."),
-        ("CAP-4", "MUST", "E", "server", PLANNED("http"),
+        ("CAP-4", "MUST", "E", "server", TESTED,
          "A request needing an undeclared client capability → `-32021` with `data.requiredCapabilities` "
          "= a ClientCapabilities object (not a list of names); HTTP 400."),
         ("CAP-5", "MUST NOT", "E", "server", TESTED,
@@ -494,11 +494,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "Log the reason; UI shows that cancellation was asked."),
         ("CXL-13", "MUST", "E", "client", TESTED,
          "stdio: cancellation of a request is `notifications/cancelled`."),
-        ("CXL-14", "MUST", "E", "server", PLANNED("http"),
+        ("CXL-14", "MUST", "E", "server", TESTED,
          "HTTP: closing of the SSE response stream / client disconnect is cancellation of that request."),
-        ("CXL-15", "reading", "E", "client", PLANNED("http"),
+        ("CXL-15", "reading", "E", "client", TESTED,
          "HTTP: no `notifications/cancelled` is POSTed; close the response."),
-        ("CXL-16", "SHOULD NOT", "B-D", "server", PLANNED("http"),
+        ("CXL-16", "SHOULD NOT", "B-D", "server", TESTED,
          "HTTP: a disconnect is not a cancellation; to cancel the client SHOULD POST "
          "`notifications/cancelled`. (Opposite of E.)"),
         ("CXL-17", "MUST", "E", "server", TESTED,
@@ -530,7 +530,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "the listen stream."),
         ("PROG-8", "schema", "E", "server", TESTED,
          "Only server→client (client issues all requests)."),
-        ("PROG-9", "MUST", "E", "server", PLANNED("http"),
+        ("PROG-9", "MUST", "E", "server", TESTED,
          "HTTP: progress travels on the response stream of its own request, never on the listen stream."),
         ("PROG-10", "SHOULD", "A-E", "both", TESTED,
          "Track active tokens, rate-limit."),
@@ -876,7 +876,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "re-list/re-read (reading)."),
         ("SUB-14", "reading", "E", "server", TESTED,
          "`resources/updated` may name a sub-resource of a subscribed URI."),
-        ("SUB-15", "SHOULD", "E", "server", PLANNED("http"),
+        ("SUB-15", "SHOULD", "E", "server", TESTED,
          "HTTP listen streams: comment keep-alives, `X-Accel-Buffering: no`."),
         ("SUB-16", "reading", "E", "server", TESTED,
          "A server without any subscribable feature still may answer listen with an empty ack; "
@@ -1207,160 +1207,160 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # HTTP, Rules common to HTTP transports
     *rows("A-D:basic/transports E:basic/transports/streamable-http",
-        ("HTTP-1", "MUST", "A-E", "server", PLANNED("http"),
+        ("HTTP-1", "MUST", "A-E", "server", TESTED,
          "Validate `Origin` on every incoming connection (DNS rebinding)."),
-        ("HTTP-2", "MUST", "D-E", "server", PLANNED("http"),
+        ("HTTP-2", "MUST", "D-E", "server", TESTED,
          "Invalid `Origin` → 403 (body MAY be a JSON-RPC error without id). (A–C name no status.) Absent "
          "Origin is acceptable."),
-        ("HTTP-3", "SHOULD", "A-E", "server", PLANNED("http"),
+        ("HTTP-3", "SHOULD", "A-E", "server", TESTED,
          "Bind to 127.0.0.1 when local; authenticate."),
-        ("HTTP-4", "MUST", "B-E", "server", PLANNED("http"),
+        ("HTTP-4", "MUST", "B-E", "server", TESTED,
          "One MCP endpoint path; B–D supports POST and GET; E POST."),
-        ("HTTP-5", "MUST", "B-E", "client", PLANNED("http"),
+        ("HTTP-5", "MUST", "B-E", "client", TESTED,
          "Every message is its own POST."),
-        ("HTTP-6", "MUST", "B-E", "client", PLANNED("http"),
+        ("HTTP-6", "MUST", "B-E", "client", TESTED,
          "POST `Accept` lists both `application/json` and `text/event-stream`."),
-        ("HTTP-7", "reading", "B-E", "server", PLANNED("http"),
+        ("HTTP-7", "reading", "B-E", "server", TESTED,
          "Unacceptable `Accept` → 406; wrong `Content-Type` → 415; unsupported method → 405 with `Allow` "
          "(statuses not given by MCP except 405)."),
-        ("HTTP-8", "MUST", "B-E", "server", PLANNED("http"),
+        ("HTTP-8", "MUST", "B-E", "server", TESTED,
          "A request is answered by `application/json` (one object) or `text/event-stream`; the client "
          "supports both."),
-        ("HTTP-9", "MUST", "B-E", "server", PLANNED("http"),
+        ("HTTP-9", "MUST", "B-E", "server", TESTED,
          "Accepted notification (B–D also response) POST → 202, empty body; refused → 4xx, MAY have a "
          "JSON-RPC error without id."),
-        ("HTTP-10", "reading", "B-E", "server", PLANNED("http"),
+        ("HTTP-10", "reading", "B-E", "server", TESTED,
          "JSON-RPC messages on SSE are the event `data`; SSE field rules per WHATWG (multi-line data "
          "joined by LF, comments ignored, BOM, CR/LF/CRLF)."),
-        ("HTTP-11", "reading", "B-E", "client", PLANNED("http"),
+        ("HTTP-11", "reading", "B-E", "client", TESTED,
          "Default event type (`message` or none) carries messages; other event types ignored. An event "
          "with empty `data` carries no message (D priming event)."),
-        ("HTTP-12", "reading", "B-E", "client", PLANNED("http"),
+        ("HTTP-12", "reading", "B-E", "client", TESTED,
          "A JSON-RPC error object may come with a 4xx/5xx status; parse the body before judging by "
          "status."),
     ),
 
     # SHL, Streamable HTTP of the stateful era (2025-03-26 … 2025-11-25)
     *rows("B-D:basic/transports",
-        ("SHL-1", "schema", "B", "client", PLANNED("http"),
+        ("SHL-1", "schema", "B", "client", TESTED,
          "POST body: one message, or a batch of requests/notifications, or a batch of responses."),
-        ("SHL-2", "schema", "C-D", "client", PLANNED("http"),
+        ("SHL-2", "schema", "C-D", "client", TESTED,
          "POST body: exactly one request, notification or response."),
-        ("SHL-3", "SHOULD", "B-D", "server", PLANNED("http"),
+        ("SHL-3", "SHOULD", "B-D", "server", TESTED,
          "POST SSE stream eventually has the response to each request of the POST, then is "
          "closed/terminated."),
-        ("SHL-4", "SHOULD", "B-D", "server", PLANNED("http"),
+        ("SHL-4", "SHOULD", "B-D", "server", TESTED,
          "Requests/notifications sent on a POST stream relate to that client request (SEP-2260: server "
          "requests other than ping MUST be tied to a client request)."),
-        ("SHL-5", "SHOULD NOT", "B-C", "server", PLANNED("http"),
+        ("SHL-5", "SHOULD NOT", "B-C", "server", TESTED,
          "Do not close the POST stream before all responses, unless the session ends."),
-        ("SHL-6", "SHOULD", "D", "server", PLANNED("http"),
+        ("SHL-6", "SHOULD", "D", "server", TESTED,
          "Start of stream: event with an id and empty data, so the client can reconnect."),
-        ("SHL-7", "MAY", "D", "server", PLANNED("http"),
+        ("SHL-7", "MAY", "D", "server", TESTED,
          "After an id was sent, the server may close the connection without ending the stream; SHOULD "
          "send `retry:` first."),
-        ("SHL-8", "MUST", "D", "client", PLANNED("http"),
+        ("SHL-8", "MUST", "D", "client", TESTED,
          "Respect `retry` (ms) before reconnecting; SHOULD reconnect (poll)."),
-        ("SHL-9", "SHOULD NOT", "B-D", "server", PLANNED("http"),
+        ("SHL-9", "SHOULD NOT", "B-D", "server", TESTED,
          "A disconnect is not a cancellation."),
-        ("SHL-10", "MAY", "B-D", "client", PLANNED("http"),
+        ("SHL-10", "MAY", "B-D", "client", TESTED,
          "GET opens a server→client stream; MUST send `Accept: text/event-stream`."),
-        ("SHL-11", "MUST", "B-D", "server", PLANNED("http"),
+        ("SHL-11", "MUST", "B-D", "server", TESTED,
          "GET → `text/event-stream` or 405."),
-        ("SHL-12", "SHOULD", "B-D", "server", PLANNED("http"),
+        ("SHL-12", "SHOULD", "B-D", "server", TESTED,
          "GET stream messages are unrelated to running requests."),
-        ("SHL-13", "MUST NOT", "B-D", "server", PLANNED("http"),
+        ("SHL-13", "MUST NOT", "B-D", "server", TESTED,
          "No responses on the GET stream except when resuming a POST stream."),
-        ("SHL-14", "MAY", "B-D", "both", PLANNED("http"),
+        ("SHL-14", "MAY", "B-D", "both", TESTED,
          "Several streams at once."),
-        ("SHL-15", "MUST NOT", "B-D", "server", PLANNED("http"),
+        ("SHL-15", "MUST NOT", "B-D", "server", TESTED,
          "A message goes to exactly one stream; no broadcast."),
-        ("SHL-16", "MUST", "B-D", "server", PLANNED("http"),
+        ("SHL-16", "MUST", "B-D", "server", TESTED,
          "Event ids, if used, are unique across all streams of the session (or client)."),
-        ("SHL-17", "SHOULD", "D", "server", PLANNED("http"),
+        ("SHL-17", "SHOULD", "D", "server", TESTED,
          "Event ids identify their stream."),
-        ("SHL-18", "SHOULD", "B-D", "client", PLANNED("http"),
+        ("SHL-18", "SHOULD", "B-D", "client", TESTED,
          "Resume by GET with `Last-Event-ID` (also for a POST stream)."),
-        ("SHL-19", "MUST NOT", "B-D", "server", PLANNED("http"),
+        ("SHL-19", "MUST NOT", "B-D", "server", TESTED,
          "Replay only messages of the broken stream."),
-        ("SHL-20", "MAY", "B-D", "server", PLANNED("http"),
+        ("SHL-20", "MAY", "B-D", "server", TESTED,
          "Session id in `Mcp-Session-Id` (D spelling `MCP-Session-Id`; case-insensitive) on the "
          "InitializeResult response only."),
-        ("SHL-21", "MUST", "B-D", "server", PLANNED("http"),
+        ("SHL-21", "MUST", "B-D", "server", TESTED,
          "Session id is visible ASCII 0x21–0x7E; SHOULD be unguessable (best practices: MUST be "
          "non-deterministic)."),
-        ("SHL-22", "MUST", "B-D", "client", PLANNED("http"),
+        ("SHL-22", "MUST", "B-D", "client", TESTED,
          "If given, send it on every later request (POST, GET, DELETE)."),
-        ("SHL-23", "SHOULD", "B-D", "server", PLANNED("http"),
+        ("SHL-23", "SHOULD", "B-D", "server", TESTED,
          "Missing where required → 400 (except initialize)."),
-        ("SHL-24", "MUST", "B-D", "server", PLANNED("http"),
+        ("SHL-24", "MUST", "B-D", "server", TESTED,
          "Terminated session → 404."),
-        ("SHL-25", "MUST", "B-D", "client", PLANNED("http"),
+        ("SHL-25", "MUST", "B-D", "client", TESTED,
          "404 with a session id sent → start anew with `initialize` without the id. (A 404 without a "
          "session id is an ordinary failure / wrong URL.)"),
-        ("SHL-26", "SHOULD", "B-D", "client", PLANNED("http"),
+        ("SHL-26", "SHOULD", "B-D", "client", TESTED,
          "DELETE with the id when done; server MAY 405."),
-        ("SHL-27", "MUST NOT", "B-D", "server", PLANNED("http"),
+        ("SHL-27", "MUST NOT", "B-D", "server", TESTED,
          "Sessions are not authentication; SHOULD be bound to the user; a foreign principal is treated "
          "as unknown session."),
-        ("SHL-28", "MUST", "C-D", "client", PLANNED("http"),
+        ("SHL-28", "MUST", "C-D", "client", TESTED,
          "`MCP-Protocol-Version: <negotiated>` on all requests after initialize (also "
          "`notifications/initialized`, GET, DELETE). SHOULD be the negotiated version."),
-        ("SHL-29", "MUST", "C-D", "server", PLANNED("http"),
+        ("SHL-29", "MUST", "C-D", "server", TESTED,
          "Invalid/unsupported value → 400."),
-        ("SHL-30", "SHOULD", "C-D", "server", PLANNED("http"),
+        ("SHL-30", "SHOULD", "C-D", "server", TESTED,
          "Header absent and version not otherwise known → assume 2025-03-26."),
-        ("SHL-31", "reading", "B", "client", PLANNED("http"),
+        ("SHL-31", "reading", "B", "client", TESTED,
          "B defines no such header on MCP requests (only for OAuth metadata); sending it is harmless."),
-        ("SHL-32", "reading", "C-D", "server", PLANNED("http"),
+        ("SHL-32", "reading", "C-D", "server", TESTED,
          "Header present but differing from the session's negotiated version: 400 is safe; some SDKs "
          "accept any supported value."),
-        ("SHL-33", "MUST", "D", "client", PLANNED("http"),
+        ("SHL-33", "MUST", "D", "client", TESTED,
          "Session id handled securely."),
     ),
 
     # SHM, Streamable HTTP of the stateless era (2026-07-28)
     *rows("E:basic/transports/streamable-http",
-        ("SHM-1", "MUST", "E", "client", PLANNED("http"),
+        ("SHM-1", "MUST", "E", "client", TESTED,
          "POST body: one request or notification."),
-        ("SHM-2", "MUST", "E", "client", PLANNED("http"),
+        ("SHM-2", "MUST", "E", "client", TESTED,
          "`MCP-Protocol-Version` on every POST, equal to `_meta…/protocolVersion`."),
-        ("SHM-3", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-3", "MUST", "E", "server", TESTED,
          "Missing or differing → 400 + `-32020`."),
-        ("SHM-4", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-4", "MUST", "E", "server", TESTED,
          "Version unsupported (header and body agree) → 400 + `-32022`."),
-        ("SHM-5", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-5", "MUST", "E", "server", TESTED,
          "Unimplemented method → 404 + `-32601` body."),
-        ("SHM-6", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-6", "MUST", "E", "server", TESTED,
          "`-32020`, `-32021`, `-32022` and missing `_meta` keys (`-32602`) → 400. Status for other "
          "errors is not given (200 and 400 both seen; clients read the body)."),
-        ("SHM-7", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-7", "MUST", "E", "server", TESTED,
          "Error responses keep the request id. These statuses require that no SSE has been started: "
          "decide before committing to `text/event-stream`."),
-        ("SHM-8", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-8", "MUST", "E", "server", TESTED,
          "Notifications on a response stream relate to its request."),
-        ("SHM-9", "MUST NOT", "E", "server", PLANNED("http"),
+        ("SHM-9", "MUST NOT", "E", "server", TESTED,
          "No requests on any stream."),
-        ("SHM-10", "SHOULD", "E", "server", PLANNED("http"),
+        ("SHM-10", "SHOULD", "E", "server", TESTED,
          "The final response ends the stream."),
-        ("SHM-11", "MUST", "E", "server", PLANNED("http"),
+        ("SHM-11", "MUST", "E", "server", TESTED,
          "Stream closed by client = cancelled; stop soon; no further message."),
-        ("SHM-12", "MUST", "E", "client", PLANNED("http"),
+        ("SHM-12", "MUST", "E", "client", TESTED,
          "A broken response stream loses the request; re-issue with a new id (changelog)."),
-        ("SHM-13", "schema", "E", "both", PLANNED("http"),
+        ("SHM-13", "schema", "E", "both", TESTED,
          "No resumption: no event ids, `Last-Event-ID` ignored."),
-        ("SHM-14", "SHOULD", "E", "server", PLANNED("http"),
+        ("SHM-14", "SHOULD", "E", "server", TESTED,
          "GET/DELETE → 405; `Mcp-Session-Id` ignored, never minted or echoed. (Modern-only server.)"),
-        ("SHM-15", "SHOULD", "E", "server", PLANNED("http"),
+        ("SHM-15", "SHOULD", "E", "server", TESTED,
          "`X-Accel-Buffering: no` on SSE; comment keep-alives encouraged."),
-        ("SHM-16", "reading", "E", "client", PLANNED("http"),
+        ("SHM-16", "reading", "E", "client", TESTED,
          "SSE comments are ignored."),
-        ("SHM-17", "MAY", "E", "server", PLANNED("http"),
+        ("SHM-17", "MAY", "E", "server", TESTED,
          "A server that also supports <C clients may treat a request without version header as "
          "2025-03-26; otherwise MUST reject."),
-        ("SHM-18", "reading", "E", "server", PLANNED("http"),
+        ("SHM-18", "reading", "E", "server", TESTED,
          "Notification POSTs: header rules undefined in E; accept with 202 and ignore."),
-        ("SHM-19", "reading", "E", "server", PLANNED("http"),
+        ("SHM-19", "reading", "E", "server", TESTED,
          "Order of checks that satisfies the conformance suite: Origin 403 → method 405 → Accept 406 → "
          "parse `-32700` → shape `-32600` → `_meta` present `-32602` → headers = body `-32020` → version "
          "`-32022` → method `-32601`/404 → Mcp-Param headers `-32020` → params `-32602` → capability "
@@ -1369,66 +1369,66 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # HDR, Mirrored headers, `x-mcp-header`
     *rows("E:basic/transports/streamable-http",
-        ("HDR-1", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-1", "MUST", "E", "client", TESTED,
          "`Mcp-Method` = `method` on all requests."),
-        ("HDR-2", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-2", "MUST", "E", "client", TESTED,
          "`Mcp-Name` = `params.name` (`tools/call`, `prompts/get`) or `params.uri` (`resources/read`); "
          "tasks extension: `params.taskId`."),
-        ("HDR-3", "MUST", "E", "server", PLANNED("http"),
+        ("HDR-3", "MUST", "E", "server", TESTED,
          "Missing, differing or malformed mirrored header → 400 + `-32020`."),
-        ("HDR-4", "MUST", "E", "both", PLANNED("http"),
+        ("HDR-4", "MUST", "E", "both", TESTED,
          "Header names compared case-insensitively; values case-sensitively."),
-        ("HDR-5", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-5", "MUST", "E", "client", TESTED,
          "Value not safe as plain ASCII (non-ASCII, control, leading/trailing space/tab; also an ASCII "
          "value that itself looks like `=?base64?…?=`) → `=?base64?<base64 of UTF-8>?=`, for `Mcp-Name` "
          "and `Mcp-Param-*`. Markers lowercase, exact."),
-        ("HDR-6", "MUST", "E", "server", PLANNED("http"),
+        ("HDR-6", "MUST", "E", "server", TESTED,
          "Decode before comparing."),
-        ("HDR-7", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-7", "MUST", "E", "client", TESTED,
          "HTTP clients support `x-mcp-header`: `Mcp-Param-{value}` for each annotated property with a "
          "value."),
-        ("HDR-8", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-8", "MUST", "E", "client", TESTED,
          "Value: string as is; integer decimal; boolean `true`/`false`."),
-        ("HDR-9", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-9", "MUST", "E", "client", TESTED,
          "Argument absent or `null` → no header. Server MUST NOT expect it."),
-        ("HDR-10", "MUST", "E", "server", PLANNED("http"),
+        ("HDR-10", "MUST", "E", "server", TESTED,
          "Value in the body but header missing → reject (`-32020`)."),
-        ("HDR-11", "MUST", "E", "server", PLANNED("http"),
+        ("HDR-11", "MUST", "E", "server", TESTED,
          "A server reading the body validates recognised param headers; invalid characters → reject; "
          "SHOULD compare integers numerically (`42.0` = `42`)."),
-        ("HDR-12", "MUST", "E", "server", PLANNED("http"),
+        ("HDR-12", "MUST", "E", "server", TESTED,
          "Annotation constraints: non-empty; RFC 9110 token; no control chars; unique ignoring case "
          "within the schema; only on `string`/`integer`/`boolean` (never `number`); integers within "
          "±(2^53-1); reachable from the root through `properties` only (not `items`, "
          "`oneOf/anyOf/allOf/not`, `if/then/else`, `$ref`)."),
-        ("HDR-13", "MUST", "E", "client", PLANNED("http"),
+        ("HDR-13", "MUST", "E", "client", TESTED,
          "HTTP client drops a tool violating any of these from `tools/list` results (other tools stay); "
          "SHOULD log name and reason. Other transports MAY ignore annotations."),
-        ("HDR-14", "SHOULD", "E", "client", PLANNED("http"),
+        ("HDR-14", "SHOULD", "E", "client", TESTED,
          "On `-32020` for params: refresh `tools/list`, retry with right headers."),
         ("HDR-15", "SHOULD NOT", "E", "server", NOT_OURS(AUTHOR),
          "Do not annotate secrets."),
         ("HDR-16", "MUST", "E", "intermediary", NOT_OURS("we write no intermediary"),
          "Intermediaries forward unknown `Mcp-Param-*`; answer validation failures with a 4xx; SHOULD "
          "check the version header before trusting mirrored values."),
-        ("HDR-17", "reading", "E", "server", PLANNED("http"),
+        ("HDR-17", "reading", "E", "server", TESTED,
          "A duplicated mirrored header is a mismatch (SDK practice)."),
     ),
 
     # SSE, HTTP+SSE of 2024-11-05
     *rows("A:basic/transports E:deprecated",
-        ("SSE-1", "MUST", "A", "server", PLANNED("http"),
+        ("SSE-1", "MUST", "A", "server", TESTED,
          "Two endpoints: SSE (GET) and POST."),
-        ("SSE-2", "MUST", "A", "server", PLANNED("http"),
+        ("SSE-2", "MUST", "A", "server", TESTED,
          "On connect the first event is `endpoint` with the POST URI (relative or absolute)."),
-        ("SSE-3", "MUST", "A", "client", PLANNED("http"),
+        ("SSE-3", "MUST", "A", "client", TESTED,
          "All client messages are POSTed to that URI."),
-        ("SSE-4", "schema", "A", "server", PLANNED("http"),
+        ("SSE-4", "schema", "A", "server", TESTED,
          "Server messages are `message` events with JSON data, all on the one SSE stream; POST answers "
          "carry no MCP payload (202 by custom)."),
-        ("SSE-5", "reading", "A", "client", PLANNED("http"),
+        ("SSE-5", "reading", "A", "client", TESTED,
          "Resolve the endpoint URI against the SSE URL; refuse another origin."),
-        ("SSE-6", "reading", "A", "both", PLANNED("http"),
+        ("SSE-6", "reading", "A", "both", TESTED,
          "Closing the SSE stream ends the connection; the session id is usually a query parameter of the "
          "endpoint."),
         ("SSE-7", "SHOULD NOT", "E", "both", NOT_OURS(ADVICE),
@@ -1446,24 +1446,24 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "No fallback on a recognised modern error (`-32022` etc.); retry with a listed version."),
         ("PROBE-4", "SHOULD", "E", "client", TESTED,
          "Modern-only stdio client probes too, to fail cleanly."),
-        ("PROBE-5", "SHOULD", "E", "client", PLANNED("http"),
+        ("PROBE-5", "SHOULD", "E", "client", TESTED,
          "HTTP, dual-era: send a modern request; on 400 look at the body: recognised modern error → "
          "correct and retry; empty/other → `initialize`."),
-        ("PROBE-6", "SHOULD", "B-D", "client", PLANNED("http"),
+        ("PROBE-6", "SHOULD", "B-D", "client", TESTED,
          "HTTP: POST `initialize`; on failure (B–C any 4xx; D 400/404/405) GET the URL and expect "
          "`endpoint` → HTTP+SSE."),
-        ("PROBE-7", "SHOULD", "E", "client", PLANNED("http"),
+        ("PROBE-7", "SHOULD", "E", "client", TESTED,
          "The same from E: POST; on 400/404/405 without a modern error body → (initialize) → GET for "
          "`endpoint`."),
-        ("PROBE-8", "SHOULD", "B-E", "server", PLANNED("http"),
+        ("PROBE-8", "SHOULD", "B-E", "server", TESTED,
          "To serve A clients: keep the SSE and POST endpoints beside the MCP endpoint."),
-        ("PROBE-9", "reading", "E", "client", PLANNED("http"),
+        ("PROBE-9", "reading", "E", "client", TESTED,
          "401/403, 5xx, DNS/TLS/connection errors are no era verdict. 404 with a `-32601` body is "
          "modern."),
         ("PROBE-10", "reading", "E", "client", TESTED,
          "Recognised modern error = `-32020`, `-32021`, `-32022` (for HTTP also `-32601` with 404 and "
          "JSON-RPC body). `-32601`/`-32602` on stdio mean legacy."),
-        ("PROBE-11", "reading", "E", "server", PLANNED("http"),
+        ("PROBE-11", "reading", "E", "server", TESTED,
          "Dual-era HTTP dispatch: modern version header or modern `_meta` → E; otherwise (`initialize`, "
          "session id, legacy/absent version header) → A–D."),
         ("PROBE-12", "reading", "E", "server", TESTED,
@@ -1511,7 +1511,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("CUST-3", "MUST", "E", "both", TESTED,
          "A binding delivers client requests/notifications and server responses/notifications; nothing "
          "else."),
-        ("CUST-4", "SHOULD NOT", "E", "both", PLANNED("http"),
+        ("CUST-4", "SHOULD NOT", "E", "both", TESTED,
          "Deprecated: roots, sampling, logging, DCR, HTTP+SSE, `includeContext` this/allServers. Not "
          "newly adopted, still to be supported for peers."),
     ),
@@ -1531,45 +1531,45 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "co-hosted."),
         ("AG-5", "MUST", "B-E", "authorization server", NOT_OURS(AUTHORIZATION_SERVER),
          "OAuth 2.1 for public and confidential clients."),
-        ("AG-6", "MUST", "B-E", "both", PLANNED("auth"),
+        ("AG-6", "MUST", "B-E", "both", TESTED,
          "OAuth 2.1 security best practices; all AS endpoints over HTTPS; redirect URIs are localhost or "
          "HTTPS."),
         ("AG-7", "MUST", "B-E", "both", PLANNED("auth"),
          "Tokens stored securely."),
-        ("AG-8", "schema", "E", "both", PLANNED("auth"),
+        ("AG-8", "schema", "E", "both", TESTED,
          "Authorization extensions (client credentials, enterprise-managed, others) are optional and "
          "additive; ids in `extensions`."),
     ),
 
     # AR, Resource server duties
     *rows("A:basic B-E:basic/authorization",
-        ("AR-1", "MUST", "B-E", "resource server", PLANNED("auth"),
+        ("AR-1", "MUST", "B-E", "resource server", TESTED,
          "No or bad credentials where needed → 401; insufficient scope/permission → 403; malformed "
          "authorization request → 400. Expired token → 401."),
         ("AR-2", "MUST", "C-E", "resource server", PLANNED("auth"),
          "Publish Protected Resource Metadata (RFC 9728) with non-empty `authorization_servers`; "
          "`resource` is the canonical server URI."),
-        ("AR-3", "MUST", "C", "resource server", PLANNED("auth"),
+        ("AR-3", "MUST", "C", "resource server", TESTED,
          "401 carries `WWW-Authenticate` with `resource_metadata` URL."),
-        ("AR-4", "MUST", "D-E", "resource server", PLANNED("auth"),
+        ("AR-4", "MUST", "D-E", "resource server", TESTED,
          "Either `resource_metadata` in `WWW-Authenticate` of 401, or the document at a well-known URI "
          "(endpoint path form or root). Doing both is best."),
-        ("AR-5", "SHOULD", "D-E", "resource server", PLANNED("auth"),
+        ("AR-5", "SHOULD", "D-E", "resource server", TESTED,
          "`scope` in the challenge = what the operation needs; consistent strategy; need not be within "
          "`scopes_supported`."),
-        ("AR-6", "SHOULD", "D-E", "resource server", PLANNED("auth"),
+        ("AR-6", "SHOULD", "D-E", "resource server", TESTED,
          'Insufficient scope at run time: 403 with `WWW-Authenticate: Bearer error="insufficient_scope", '
          'scope="…", resource_metadata="…"` (+ `error_description?`).'),
-        ("AR-7", "SHOULD", "E", "resource server", PLANNED("auth"),
+        ("AR-7", "SHOULD", "E", "resource server", TESTED,
          "All scopes of the operation in one challenge, not piecemeal; earlier granted scopes need not "
          "be repeated. (D: recommended to include existing relevant scopes.)"),
-        ("AR-8", "MUST", "E", "resource server", PLANNED("auth"),
+        ("AR-8", "MUST", "E", "resource server", TESTED,
          "Account for scope hierarchies when judging a token."),
-        ("AR-9", "SHOULD NOT", "E", "resource server", PLANNED("auth"),
+        ("AR-9", "SHOULD NOT", "E", "resource server", TESTED,
          "`offline_access` neither in the challenge nor in PRM `scopes_supported`."),
-        ("AR-10", "MUST", "B-E", "resource server", PLANNED("auth"),
+        ("AR-10", "MUST", "B-E", "resource server", TESTED,
          "Validate tokens as OAuth 2.1 §5.2, errors as §5.3 (`invalid_token`, …), before doing any work."),
-        ("AR-11", "MUST", "C-E", "resource server", PLANNED("auth"),
+        ("AR-11", "MUST", "C-E", "resource server", TESTED,
          "Audience check: accept only tokens issued for this server (RFC 8707; `aud` or introspection); "
          "reject others."),
         ("AR-12", "MUST NOT", "C-E", "resource server",
@@ -1579,7 +1579,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("AR-13", "MUST", "B-E", "resource server", PLANNED("auth"),
          "The token is checked on each HTTP request, also inside a session; sessions are not "
          "authentication."),
-        ("AR-14", "MUST NOT", "B-E", "resource server", PLANNED("auth"),
+        ("AR-14", "MUST NOT", "B-E", "resource server", TESTED,
          "No tokens accepted from the URI query."),
         ("AR-15", "MUST", "C-E", "resource server", NOT_OURS(PROXY),
          "Proxy servers with a static upstream client id obtain user consent per dynamically registered "
@@ -1593,41 +1593,41 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # AC, Client: discovery of the AS
     *rows("B-D:basic/authorization E:basic/authorization/authorization-server-discovery",
-        ("AC-1", "MUST", "B", "client", PLANNED("auth"),
+        ("AC-1", "MUST", "B", "client", TESTED,
          "Authorization base URL = MCP URL without its path; metadata at "
          "`<base>/.well-known/oauth-authorization-server`."),
-        ("AC-2", "MUST", "B", "client", PLANNED("auth"),
+        ("AC-2", "MUST", "B", "client", TESTED,
          "Try metadata first; if missing use `/authorize`, `/token`, `/register` on the base URL."),
-        ("AC-3", "SHOULD", "B", "client", PLANNED("auth"),
+        ("AC-3", "SHOULD", "B", "client", TESTED,
          "`MCP-Protocol-Version` header on metadata requests."),
-        ("AC-4", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AC-4", "MUST", "C-E", "client", TESTED,
          "PRM is used to find the AS; parse `WWW-Authenticate`, react to 401."),
-        ("AC-5", "MUST", "D-E", "client", PLANNED("auth"),
+        ("AC-5", "MUST", "D-E", "client", TESTED,
          "Order: (1) `resource_metadata` URL from the challenge; (2) "
          "`/.well-known/oauth-protected-resource<path>`; (3) `/.well-known/oauth-protected-resource`. If "
          "the endpoint has no path, (2) is skipped. Then abort or use preset values."),
-        ("AC-6", "schema", "C", "client", PLANNED("auth"),
+        ("AC-6", "schema", "C", "client", TESTED,
          "Only (1) is described; a C client SHOULD use D's fallback too (reading)."),
-        ("AC-7", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AC-7", "MUST", "C-E", "client", TESTED,
          "RFC 9728: the `resource` in the document must match the resource/URL it was asked for; "
          "otherwise do not use it (conformance: resource mismatch is refused)."),
-        ("AC-8", "MAY", "C-E", "client", PLANNED("auth"),
+        ("AC-8", "MAY", "C-E", "client", TESTED,
          "With several `authorization_servers` the client chooses."),
-        ("AC-9", "MUST", "C", "client", PLANNED("auth"),
+        ("AC-9", "MUST", "C", "client", TESTED,
          "RFC 8414 metadata of the AS."),
-        ("AC-10", "MUST", "D-E", "client", PLANNED("auth"),
+        ("AC-10", "MUST", "D-E", "client", TESTED,
          "Issuer with a path `/t`: `https://h/.well-known/oauth-authorization-server/t`, then "
          "`https://h/.well-known/openid-configuration/t`, then "
          "`https://h/t/.well-known/openid-configuration`."),
-        ("AC-11", "MUST", "D-E", "client", PLANNED("auth"),
+        ("AC-11", "MUST", "D-E", "client", TESTED,
          "Issuer without a path: `/.well-known/oauth-authorization-server`, then "
          "`/.well-known/openid-configuration`."),
-        ("AC-12", "MUST", "E", "client", PLANNED("auth"),
+        ("AC-12", "MUST", "E", "client", TESTED,
          "`issuer` in the document is identical to the issuer used to build the URL, else the document "
          "is not used. (RFC 8414 §3.3 demands the same in C–D.)"),
-        ("AC-13", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AC-13", "MUST", "C-E", "client", TESTED,
          "Separate registration and tokens per AS (explicit in E)."),
-        ("AC-14", "reading", "D-E", "client", PLANNED("auth"),
+        ("AC-14", "reading", "D-E", "client", TESTED,
          "Go on to the next well-known URL on 4xx (404/405…); a 5xx or network error is a failure, not a "
          "miss. Cross-check with the AS that a co-hosted B server has no PRM: after PRM misses an old B "
          'server may be tried by the B rules (conformance has a "March spec" back-compat scenario).'),
@@ -1635,65 +1635,65 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # AQ, Client: registration
     *rows("B-D:basic/authorization E:basic/authorization/client-registration",
-        ("AQ-1", "SHOULD", "B-C", "both", PLANNED("auth"),
+        ("AQ-1", "SHOULD", "B-C", "both", TESTED,
          "Dynamic Client Registration (RFC 7591) supported; otherwise preset client id or UI entry."),
-        ("AQ-2", "SHOULD", "D-E", "client", PLANNED("auth"),
+        ("AQ-2", "SHOULD", "D-E", "client", TESTED,
          "Order: pre-registered → CIMD if `client_id_metadata_document_supported` → DCR if "
          "`registration_endpoint` → ask the user."),
-        ("AQ-3", "MAY", "D-E", "client", PLANNED("auth"),
+        ("AQ-3", "MAY", "D-E", "client", TESTED,
          "DCR optional; deprecated in E."),
-        ("AQ-4", "MUST", "D-E", "client", PLANNED("auth"),
+        ("AQ-4", "MUST", "D-E", "client", TESTED,
          "CIMD: document at an HTTPS URL with a path; has `client_id` (exactly that URL), `client_name`, "
          "`redirect_uris`; optional `private_key_jwt` with JWKS."),
         ("AQ-5", "MUST", "D-E", "authorization server", NOT_OURS(AUTHORIZATION_SERVER),
          "CIMD: fetched `client_id` = URL; redirect URI in the list; valid JSON; SHOULD cache per HTTP "
          "headers; SHOULD guard against SSRF; MUST show the redirect host; SHOULD warn for "
          "localhost-only."),
-        ("AQ-6", "MUST", "E", "client", PLANNED("auth"),
+        ("AQ-6", "MUST", "E", "client", TESTED,
          "DCR sends `application_type` (`native` for desktop/CLI/localhost, `web` otherwise); be ready "
          "for a refusal of redirect URIs, MAY retry adjusted."),
-        ("AQ-7", "MUST", "E", "client", PLANNED("auth"),
+        ("AQ-7", "MUST", "E", "client", TESTED,
          "Credentials (pre-registered or DCR) are keyed by the AS `issuer`; AS changed → not reused, "
          "re-register; for pre-registered surface an error. CIMD ids are portable."),
-        ("AQ-8", "SHOULD", "E", "client", PLANNED("auth"),
+        ("AQ-8", "SHOULD", "E", "client", TESTED,
          "`refresh_token` in `grant_types` if wanted."),
-        ("AQ-9", "MUST", "B-E", "client", PLANNED("auth"),
+        ("AQ-9", "MUST", "B-E", "client", TESTED,
          "Redirect URIs are registered; the AS compares exactly."),
-        ("AQ-10", "reading", "B-E", "client", PLANNED("auth"),
+        ("AQ-10", "reading", "B-E", "client", TESTED,
          "Token endpoint auth method: what registration returned, else from "
          "`token_endpoint_auth_methods_supported` (default `client_secret_basic`; public client `none`)."),
     ),
 
     # AF, Client: authorization code flow
     *rows("B-E:basic/authorization",
-        ("AF-1", "MUST", "B-E", "client", PLANNED("auth"),
+        ("AF-1", "MUST", "B-E", "client", TESTED,
          "PKCE always."),
-        ("AF-2", "MUST", "D-E", "client", PLANNED("auth"),
+        ("AF-2", "MUST", "D-E", "client", TESTED,
          "`S256` when able; `code_challenge_methods_supported` absent in the AS metadata (RFC 8414 or "
          "OIDC) → refuse to go on."),
-        ("AF-3", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AF-3", "MUST", "C-E", "client", TESTED,
          "`resource` (RFC 8707) in the authorization request and each token request (refresh as well, by "
          "reading), even if the AS does not advertise it."),
-        ("AF-4", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AF-4", "MUST", "C-E", "client", TESTED,
          "`resource` = canonical server URI: absolute, no fragment, as specific as possible; lower-case "
          "scheme/host, no trailing slash unless significant. Accept upper case on input. If PRM gives "
          "`resource`, use that (RFC 9728), provided it matches."),
-        ("AF-5", "SHOULD", "C-E", "client", PLANNED("auth"),
+        ("AF-5", "SHOULD", "C-E", "client", TESTED,
          "`state` sent and verified; drop mismatches. (MUST in the best-practice page for proxies.)"),
-        ("AF-6", "SHOULD", "D-E", "client", PLANNED("auth"),
+        ("AF-6", "SHOULD", "D-E", "client", TESTED,
          "Scope: from the 401 challenge; else all `scopes_supported` of PRM; else no `scope`."),
-        ("AF-7", "MUST NOT", "D-E", "client", PLANNED("auth"),
+        ("AF-7", "MUST NOT", "D-E", "client", TESTED,
          "No assumed relation of challenge scopes to `scopes_supported`; challenge is authoritative for "
          "the operation."),
-        ("AF-8", "MUST", "E", "client", PLANNED("auth"),
+        ("AF-8", "MUST", "E", "client", TESTED,
          "Before redirecting, record the validated `issuer` with the PKCE verifier and state."),
-        ("AF-9", "MUST", "E", "client", PLANNED("auth"),
+        ("AF-9", "MUST", "E", "client", TESTED,
          "`iss` check before redeeming the code: supported flag true → must be present and equal; flag "
          "absent/false → equal if present, proceed if absent."),
-        ("AF-10", "MUST NOT", "E", "client", PLANNED("auth"),
+        ("AF-10", "MUST NOT", "E", "client", TESTED,
          "No normalisation (case, port, slash, percent) in the comparison; plain string equality after "
          "form decoding."),
-        ("AF-11", "MUST NOT", "E", "client", PLANNED("auth"),
+        ("AF-11", "MUST NOT", "E", "client", TESTED,
          "On `iss` mismatch do not act on or show `error`, `error_description`, `error_uri` either."),
         ("AF-12", "SHOULD", "E", "authorization server", NOT_OURS(AUTHORIZATION_SERVER),
          "Sends `iss` also in errors; if so MUST set `authorization_response_iss_parameter_supported`."),
@@ -1706,41 +1706,41 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # AT, Client: using and renewing tokens
     *rows("B-E:basic/authorization",
-        ("AT-1", "MUST", "B-E", "client", PLANNED("auth"),
+        ("AT-1", "MUST", "B-E", "client", TESTED,
          "`Authorization: Bearer <token>` on every HTTP request to the server (POST, GET, DELETE), never "
          "in the query."),
-        ("AT-2", "MUST NOT", "C-E", "client", PLANNED("auth"),
+        ("AT-2", "MUST NOT", "C-E", "client", TESTED,
          "Only tokens issued by this server's AS are sent to it."),
-        ("AT-3", "MUST", "E", "client", PLANNED("auth"),
+        ("AT-3", "MUST", "E", "client", TESTED,
          "Refresh tokens kept confidential; not assumed to exist; `offline_access` MAY be asked if in AS "
          "`scopes_supported`."),
-        ("AT-4", "reading", "B-E", "client", PLANNED("auth"),
+        ("AT-4", "reading", "B-E", "client", TESTED,
          "401 with a token: refresh or re-authorize once, then retry; do not loop. Same origin only: "
          "drop the header on cross-origin redirects."),
-        ("AT-5", "SHOULD", "D-E", "client", PLANNED("auth"),
+        ("AT-5", "SHOULD", "D-E", "client", TESTED,
          "Step-up on `insufficient_scope`: user-facing clients SHOULD, client-credentials clients MAY."),
-        ("AT-6", "SHOULD", "E", "client", PLANNED("auth"),
+        ("AT-6", "SHOULD", "E", "client", TESTED,
          "New request asks for the union of previously requested and challenged scopes. (D: scopes by "
          "the selection strategy.)"),
-        ("AT-7", "SHOULD", "D-E", "client", PLANNED("auth"),
+        ("AT-7", "SHOULD", "D-E", "client", TESTED,
          "Retry only a few times; remember attempts per resource and operation."),
-        ("AT-8", "reading", "E", "client", PLANNED("auth"),
+        ("AT-8", "reading", "E", "client", TESTED,
          "MRTR, listen and task polling requests need the header as well; on token change private caches "
          "are separate."),
     ),
 
     # AU, URL handling, SSRF, browser opening (guide pages, not the specification proper)
     *rows("B-E:/docs/*/tutorials/security/security_best_practices",
-        ("AU-1", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AU-1", "MUST", "C-E", "client", TESTED,
          "Server-hosted clients consider SSRF for all OAuth URLs (PRM, AS metadata, endpoints, "
          "redirects)."),
-        ("AU-2", "SHOULD", "C-E", "client", PLANNED("auth"),
+        ("AU-2", "SHOULD", "C-E", "client", TESTED,
          "HTTPS for OAuth URLs except loopback in development; explicit opt-out."),
-        ("AU-3", "SHOULD", "C-E", "client", PLANNED("auth"),
+        ("AU-3", "SHOULD", "C-E", "client", TESTED,
          "Block private, loopback, link-local (169.254/16 incl. metadata service), `fc00::/7`, "
          "`fe80::/10`; use a real parser (encoding tricks, IPv4-mapped); check redirects hop by hop; "
          "mind DNS rebinding between check and use (pin the address); egress proxy."),
-        ("AU-4", "MUST", "C-E", "client", PLANNED("auth"),
+        ("AU-4", "MUST", "C-E", "client", TESTED,
          "Authorization URLs: only `https`, `http` for loopback; reject `javascript:`, `data:`, `file:`, "
          "`vbscript:`; open without a shell."),
         ("AU-5", "MUST", "C-E", "resource server", NOT_OURS(PROXY),
@@ -1758,15 +1758,15 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 
     # AX, Authorization extensions (optional)
     *rows("E:/extensions/auth/overview",
-        ("AX-1", "schema", "E", "client", PLANNED("auth"),
+        ("AX-1", "schema", "E", "client", TESTED,
          "`io.modelcontextprotocol/oauth-client-credentials`: token by `client_credentials` (secret) or "
          "JWT assertion (RFC 7523; iss=sub=client id, aud, exp, iat); declared per request in "
          "`extensions`."),
-        ("AX-2", "schema", "E", "client", PLANNED("auth"),
+        ("AX-2", "schema", "E", "client", TESTED,
          "`io.modelcontextprotocol/enterprise-managed-authorization`: SSO identity assertion → ID-JAG at "
          "the IdP (token exchange) → access token at the MCP AS (JWT bearer grant); no user redirect to "
          "the MCP AS."),
-        ("AX-3", "schema", "E", "both", PLANNED("auth"),
+        ("AX-3", "schema", "E", "both", TESTED,
          "DPoP (SEP-1932) and workload identity (SEP-1933) exist as drafts in the conformance suite "
          "only."),
     ),
@@ -1777,7 +1777,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "A server ends a subscription with the listen result alone and, over HTTP, the end of the "
          "stream. A client takes the result, `cancelled`, an error or the end of the stream for the end. "
          "(Two pages contradict each other: SUB-8, SUB-9.)"),
-        ("DEC-2", "decision", "B-E", "server", PLANNED("http"),
+        ("DEC-2", "decision", "B-E", "server", TESTED,
          "The HTTP status follows the error code, whoever raised the error, until SSE has started; only "
          "`-32603` and an application's own codes travel under 200."),
         ("DEC-3", "decision", "A-E", "receiver", TESTED,
@@ -1785,7 +1785,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "known, and without an id in D and E."),
         ("DEC-4", "decision", "A-E", "receiver", TESTED,
          '`3.0` is accepted for an integer argument or number, never for an id; `"3"` is no integer.'),
-        ("DEC-5", "decision", "B", "server", PLANNED("http"),
+        ("DEC-5", "decision", "B", "server", TESTED,
          "An HTTP batch is answered by a JSON array if nothing streams, else by SSE."),
         ("DEC-6", "decision", "A-E", "server", TESTED,
          "Unknown argument names of a tool are refused, and the schema derived from its signature says "
@@ -1802,7 +1802,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "What teaching texts invented is neither sent nor served: `resources/search`, "
          "`resources/listTemplates`, a server-sent `initialized`, server capabilities `sampling`, "
          "`roots` and `resourceTemplates`. From a peer it is an unknown name like any other."),
-        ("DEC-11", "decision", "B-E", "server", PLANNED("http"),
+        ("DEC-11", "decision", "B-E", "server", TESTED,
          "`Accept: */*` counts as accepting both JSON and SSE."),
         ("DEC-12", "decision", "A-E", "both", TESTED,
          "Requests beyond the in-flight limit wait in a bounded lane; responses, cancellations and pings "
