@@ -1,4 +1,4 @@
-"""A stream that lets someone watch the messages on it.
+"""Letting someone watch the messages of a conversation; and a stream that lets someone watch those on it.
 
 Rules of this file:
 
@@ -22,7 +22,7 @@ from mcp_core import CLIENT_LIMITS
 if TYPE_CHECKING:
     from trio.abc import Stream
 
-__all__ = ["Trace", "TracedStream"]
+__all__ = ["Trace", "TracedStream", "Watcher"]
 
 Trace = Callable[[Literal["sent", "received"], bytes], object]
 
@@ -30,6 +30,21 @@ Trace = Callable[[Literal["sent", "received"], bytes], object]
 _LONGEST: Final = CLIENT_LIMITS.message
 
 _log = logging.getLogger("mcp_trio")
+
+
+class Watcher:
+    """Whoever watches by `trace`, as long as that does not fail."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace: Trace | None = trace
+
+    def tell(self, direction: Literal["sent", "received"], message: bytes) -> None:
+        if self._trace is not None:
+            try:
+                self._trace(direction, message)
+            except Exception:  # noqa: BLE001 - rule 3; the watcher is a stranger's
+                _log.exception("the trace %r failed and is called no more", self._trace)
+                self._trace = None
 
 
 class TracedStream(trio.abc.Stream):
@@ -40,7 +55,7 @@ class TracedStream(trio.abc.Stream):
 
     def __init__(self, stream: Stream, trace: Trace) -> None:
         self._stream = stream
-        self._trace: Trace | None = trace
+        self._watcher = Watcher(trace)
         self._rest = {"sent": bytearray(), "received": bytearray()}
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -71,9 +86,5 @@ class TracedStream(trio.abc.Stream):
 
     def _say(self, direction: Literal["sent", "received"], line: bytes) -> None:
         line = line.removesuffix(b"\r")
-        if line and self._trace is not None:
-            try:
-                self._trace(direction, line)
-            except Exception:  # noqa: BLE001 - rule 3; the watcher is a stranger's
-                _log.exception("the trace %r failed and is called no more", self._trace)
-                self._trace = None
+        if line:
+            self._watcher.tell(direction, line)
