@@ -108,6 +108,9 @@ def _expected(stream: bytes, limit: int) -> Any:
         if len(line) > limit + NAME + (number == len(lines)):
             return [*events, LONG], _text(last_id), retry
         if number == len(lines):
+            # Data that are too long already need no end to be refused.
+            if line.startswith(b"data:") and len(data or b"") + len(line) - len(b"data: ") > limit:
+                return [*events, LONG], _text(last_id), retry
             break
         if number == 0 and line[:3] == b"\xef\xbb\xbf":
             line = line[3:]

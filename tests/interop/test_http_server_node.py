@@ -182,12 +182,14 @@ async def test_it_comes_back_when_the_line_is_cut(play: Callable[..., Awaitable[
         reports.append(await play(line.url, "work"))
     [report] = reports
     assert (steps(report), text(report["worked"])) == (["one", "two", "three"], "done")
-    # The call, and the session's own stream.
-    back = [request for request in report["requests"] if request["lastEventId"]]
-    assert {(request["lastEventId"], request["status"]) for request in back} == {
-        (report["tokens"][1], 200),
-        ("0-0", 200),
+    # The call, and the session's own stream, if that was open already, and came back before the call was over.
+    back = {
+        (request["lastEventId"], request["status"])
+        for request in report["requests"]
+        if request["lastEventId"]
     }
+    assert (report["tokens"][1], 200) in back
+    assert back <= {(report["tokens"][1], 200), ("0-0", 200)}
 
 
 @pytest.mark.requirement("SHL-9")

@@ -347,8 +347,7 @@ async def test_drain_waits_above_the_high_water_mark_only(nursery: trio.Nursery)
     here.conn.receive_data(line(ping("x" * 200)), 0.0)
     here.link.pump()
     await trio.testing.wait_all_tasks_blocked()  # the writer is stuck with the first answer
-    with trio.testing.assert_checkpoints():
-        await here.link.drain()
+    await here.link.drain()  # there is room
     for n in range(HIGH_WATER // 100):
         here.conn.receive_data(line(ping(f"{n:100}")), 0.0)
     here.link.pump()
