@@ -1,0 +1,58 @@
+"""Authorization as flows without IO: OAuth 2.1 as MCP uses it, for clients and for resource servers.
+
+A client has an `Authorizer` for each MCP server; who runs its flows does what their steps say: `Fetch`, `Browse`, `Load`, `Save`.
+A server has one `Guard`, with a `JwtVerifier`, an `IntrospectionVerifier` or a function of its user; the steps of its flows are
+`Fetch` and `Await`.
+"""
+
+from __future__ import annotations
+
+from ._authorizer import Attempt, Authorizer
+from ._callback import answers
+from ._errors import AuthorizationFailed, FetchFailed
+from ._grant import Grant, Verifier, VerifierFunction, VerifierUnavailable
+from ._guard import Admission, Await, Guard, Refusal, Scopes
+from ._introspection import IntrospectionVerifier
+from ._jose import BadToken
+from ._jwt import JwtVerifier
+from ._profile import ClientProfile, EnterpriseManaged, JwtBearer
+from ._secret import Secret
+from ._steps import MAX_BODY, Browse, Fetch, Flow, HttpReply, HttpRequest, Load, Save, Step
+from ._urls import is_local, is_public_address, may_fetch, url_fault
+
+__all__ = [
+    "MAX_BODY",
+    "Admission",
+    "Attempt",
+    "AuthorizationFailed",
+    "Authorizer",
+    "Await",
+    "BadToken",
+    "Browse",
+    "ClientProfile",
+    "EnterpriseManaged",
+    "Fetch",
+    "FetchFailed",
+    "Flow",
+    "Grant",
+    "Guard",
+    "HttpReply",
+    "HttpRequest",
+    "IntrospectionVerifier",
+    "JwtBearer",
+    "JwtVerifier",
+    "Load",
+    "Refusal",
+    "Save",
+    "Scopes",
+    "Secret",
+    "Step",
+    "Verifier",
+    "VerifierFunction",
+    "VerifierUnavailable",
+    "answers",
+    "is_local",
+    "is_public_address",
+    "may_fetch",
+    "url_fault",
+]

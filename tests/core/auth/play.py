@@ -1,0 +1,341 @@
+"""Flows played as lists of steps and replies, and the small world of the conformance suite in which they play.
+
+`play` compares each step with what the list expects and sends the reply that stands beside it. `Load` and `Save` go to a
+dict, so that a list shows only what somebody outside can see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from mcp_core.auth import (
+    Authorizer,
+    Browse,
+    ClientProfile,
+    Fetch,
+    HttpReply,
+    Load,
+    Save,
+)
+from mcp_core.auth._discovery import Authority
+from mcp_core.auth._metadata import ServerMetadata
+
+T = TypeVar("T")
+Expected = Callable[[Any], None]
+Script = list[tuple[Expected, Any]]
+
+RS = "http://localhost:1001"
+MCP = f"{RS}/mcp"
+AS = "http://localhost:1002"
+REDIRECT = "http://localhost:3000/callback"
+PRM = "/.well-known/oauth-protected-resource"
+OAUTH = "/.well-known/oauth-authorization-server"
+OIDC = "/.well-known/openid-configuration"
+
+
+def play(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] | None = None) -> T:
+    """Run `flow` against `script`; gives what it returns. A reply may be an exception, or a function of the step."""
+    store = {} if store is None else store
+    rows = iter(script)
+    reply: Any = None
+    while True:
+        try:
+            step = flow.throw(reply) if isinstance(reply, Exception) else flow.send(reply)
+        except StopIteration as stop:
+            assert next(rows, None) is None, "the flow ended too early"
+            result: T = stop.value
+            return result
+        reply = None
+        if isinstance(step, Load):
+            reply = store.get(step.key)
+        elif isinstance(step, Save):
+            if step.value is None:
+                store.pop(step.key, None)
+            else:
+                store[step.key] = step.value
+        else:
+            row = next(rows, None)
+            assert row is not None, f"nobody expected {step!r}"
+            row[0](step)
+            reply = row[1](step) if callable(row[1]) else row[1]
+
+
+def rest_of(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] | None = None) -> Any:
+    """The same for a flow that is expected to fail at the end of the script: the exception."""
+    try:
+        play(flow, script, store)
+    except Exception as exc:
+        if isinstance(exc, AssertionError):
+            raise
+        return exc
+    raise AssertionError("the flow went well")
+
+
+class Entropy:
+    """Bytes that are different each time and the same in each run."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.calls += 1
+        return hashlib.shake_256(b"%d" % self.calls).digest(size)
+
+
+class Clock:
+    """Wall time that stands still until a test moves it."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class ToMcp(Struct):
+    """A request to the MCP server, as the small driver of these tests sends it."""
+
+    operation: str
+    headers: dict[str, str]
+
+
+# -- What is expected -------------------------------------------------------------------------------------------------
+
+
+def get(url: str) -> Expected:
+    """A document is fetched."""
+
+    def check(step: Any) -> None:
+        assert isinstance(step, Fetch), step
+        assert (step.request.method, step.request.url, step.request.body) == ("GET", url, b"")
+
+    return check
+
+
+def posted(url: str, **members: Any) -> Expected:
+    """JSON is posted that has these members; one that is None is not there."""
+
+    def check(step: Any) -> None:
+        assert isinstance(step, Fetch), step
+        assert (step.request.method, step.request.url) == ("POST", url)
+        assert dict(step.request.headers)["content-type"] == "application/json"
+        body = json.loads(step.request.body)
+        assert {name: body.get(name) for name in members} == members
+
+    return check
+
+
+def form(url: str, authorization: str | None = None, **fields: str | None) -> Expected:
+    """A form is posted that has these fields; one that is None is not there."""
+
+    def check(step: Any) -> None:
+        assert isinstance(step, Fetch), step
+        assert (step.request.method, step.request.url) == ("POST", url)
+        headers = dict(step.request.headers)
+        assert headers["content-type"] == "application/x-www-form-urlencoded"
+        assert headers.get("authorization") == authorization
+        pairs = parse_qsl(step.request.body.decode(), strict_parsing=True)
+        body = dict(pairs)
+        assert len(body) == len(pairs)
+        assert {name: body.get(name) for name in fields} == fields
+
+    return check
+
+
+def browsed(url: str, **fields: str | None) -> Expected:
+    """The browser is sent to `url` with these parameters; one that is None is not there."""
+
+    def check(step: Any) -> None:
+        assert isinstance(step, Browse), step
+        assert step.url.partition("?")[0] == url
+        query = dict(parse_qsl(urlsplit(step.url).query, strict_parsing=True))
+        assert query["response_type"] == "code"
+        assert query["code_challenge_method"] == "S256"
+        assert query["redirect_uri"] == step.redirect_uri
+        assert len(query["code_challenge"]) == len(query["state"]) == 43
+        assert {name: query.get(name) for name in fields} == fields
+
+    return check
+
+
+def mcp(authorization: str | None = None, operation: str | None = None) -> Expected:
+    """A request is sent to the MCP server, with this token."""
+
+    def check(step: Any) -> None:
+        assert isinstance(step, ToMcp), step
+        assert step.headers.get("authorization") == authorization
+        assert operation is None or step.operation == operation
+
+    return check
+
+
+# -- What is answered -------------------------------------------------------------------------------------------------
+
+
+def found(**members: Any) -> HttpReply:
+    """A document."""
+    return HttpReply(200, [("content-type", "application/json")], json.dumps(members).encode())
+
+
+def status(code: int, *headers: tuple[str, str], **members: Any) -> HttpReply:
+    return HttpReply(code, list(headers), json.dumps(members).encode() if members else b"")
+
+
+MISSING = status(404)
+
+
+def resource(*servers: str, resource: str = MCP, **more: Any) -> HttpReply:
+    """Protected-resource metadata."""
+    return found(resource=resource, authorization_servers=list(servers or (AS,)), **more)
+
+
+def server_metadata(issuer: str = AS, endpoints: str | None = None, **more: Any) -> dict[str, Any]:
+    """The metadata of the suite's authorization server; None removes a member."""
+    at = issuer if endpoints is None else endpoints
+    members = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{at}/authorize",
+        "token_endpoint": f"{at}/token",
+        "registration_endpoint": f"{at}/register",
+        "response_types_supported": ["code"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "token_endpoint_auth_methods_supported": ["none"],
+    } | more
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def server(issuer: str = AS, endpoints: str | None = None, **more: Any) -> HttpReply:
+    return found(**server_metadata(issuer, endpoints, **more))
+
+
+def registered(
+    client_id: str = "test-client-id", secret: str | None = "test-client-secret", **more: Any
+) -> HttpReply:
+    members = {"client_id": client_id, "client_secret": secret, "redirect_uris": [REDIRECT]} | more
+    return status(201, **{name: value for name, value in members.items() if value is not None})
+
+
+def back(iss: str | None = AS, code: str | None = "test-auth-code", **more: str) -> Callable[[Browse], str]:
+    """The browser comes back, with the state that it was sent away with."""
+
+    def answer(step: Browse) -> str:
+        state = parse_qs(urlsplit(step.url).query)["state"][0]
+        fields = {"code": code, "state": state, "iss": iss} | more
+        return f"{step.redirect_uri}?{urlencode({k: v for k, v in fields.items() if v is not None})}"
+
+    return answer
+
+
+def token(access: str = "t1", expires_in: Any = 3600, **more: Any) -> HttpReply:
+    return found(**({"access_token": access, "token_type": "Bearer", "expires_in": expires_in} | more))
+
+
+def refused(code: str, description: str | None = None, at: int = 400) -> HttpReply:
+    members = {"error": code} | ({"error_description": description} if description else {})
+    return status(at, **members)
+
+
+def unauthorized(
+    prm: str | None = f"{RS}{PRM}/mcp", scope: str | None = None, scheme: str = "Bearer"
+) -> HttpReply:
+    parameters = {"resource_metadata": prm, "scope": scope}
+    text = ", ".join(f'{name}="{value}"' for name, value in parameters.items() if value is not None)
+    return status(401, ("www-authenticate", f"{scheme} {text}".strip()))
+
+
+def forbidden(scope: str | None) -> HttpReply:
+    wanted = f', scope="{scope}"' if scope is not None else ""
+    challenge = f'Bearer error="insufficient_scope"{wanted}, resource_metadata="{RS}{PRM}/mcp"'
+    return status(403, ("www-authenticate", challenge))
+
+
+OK = status(200)
+
+
+# -- Who plays --------------------------------------------------------------------------------------------------------
+
+
+def profile(**more: Any) -> ClientProfile:
+    return ClientProfile(**({"redirect_uri": REDIRECT, "client_name": "tests"} | more))
+
+
+def authorizer(url: str = MCP, clock: Clock | None = None, **more: Any) -> Authorizer:
+    return Authorizer(url, profile(**more), entropy=Entropy(), wall_time=clock or Clock())
+
+
+def request(auth: Authorizer, operation: str = "tools/list", url: str = MCP) -> Generator[Any, Any, int]:
+    """What a driver does for one MCP request; gives the status of the last response."""
+    attempt = auth.attempt(operation)
+    while True:
+        headers = attempt.headers("POST", url)
+        assert len(dict(headers)) == len(headers)
+        reply: HttpReply = yield ToMcp(operation, dict(headers))
+        if not attempt.received(reply.status, reply.headers, url):
+            return reply.status
+        yield from attempt.challenged()
+
+
+def session(auth: Authorizer, *operations: str, url: str = MCP) -> Generator[Any, Any, int]:
+    """A client that starts, does some things and ends."""
+    yield from auth.load()
+    last = 0
+    for operation in operations or ("tools/list",):
+        last = yield from request(auth, operation, url)
+    return last
+
+
+def discovery(prm: HttpReply | None = None, metadata: HttpReply | None = None) -> Script:
+    """The two documents, where they are in most scenarios."""
+    return [
+        (get(f"{RS}{PRM}/mcp"), prm or resource()),
+        (get(f"{AS}{OAUTH}"), metadata or server()),
+    ]
+
+
+def login(
+    access: str = "t1", iss: str | None = AS, reply: HttpReply | None = None, **fields: str | None
+) -> Script:
+    """A user logs in as the client that registered itself; `fields` are expected of the authorization request."""
+    return [
+        (
+            browsed(f"{AS}/authorize", **({"client_id": "test-client-id", "resource": MCP} | fields)),
+            back(iss),
+        ),
+        (
+            form(
+                f"{AS}/token",
+                grant_type="authorization_code",
+                code="test-auth-code",
+                redirect_uri=REDIRECT,
+                client_id="test-client-id",
+                resource=MCP,
+                client_secret=None,
+            ),
+            reply or token(access),
+        ),
+    ]
+
+
+def first(access: str = "t1", challenge: HttpReply | None = None) -> Script:
+    """From a request without a token to one with it, in the plainest of cases."""
+    return [
+        (mcp(None), challenge or unauthorized()),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login(access),
+        (mcp(f"Bearer {access}"), OK),
+    ]
+
+
+def authority(resource: str = MCP, issuer: str = AS, **more: Any) -> Authority:
+    """What discovery gives in the plainest of cases."""
+    return Authority(resource, msgspec.convert(server_metadata(issuer, **more), ServerMetadata))

@@ -1,0 +1,892 @@
+"""The one object that a driver needs for an MCP server: which token goes out, and what each refusal leads to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from mcp_core import AuthRequired
+from mcp_core.auth import (
+    AuthorizationFailed,
+    Authorizer,
+    Browse,
+    EnterpriseManaged,
+    FetchFailed,
+    HttpReply,
+    JwtBearer,
+    Secret,
+)
+from mcp_core.auth._authorizer import MAX_STEP_UPS
+from mcp_core.auth._registration import client_key
+from mcp_core.auth._tokens import Tokens, encode_tokens, tokens_key
+from tests.core.auth.play import (
+    AS,
+    MCP,
+    MISSING,
+    OAUTH,
+    OK,
+    PRM,
+    REDIRECT,
+    RS,
+    Clock,
+    Script,
+    authorizer,
+    back,
+    browsed,
+    discovery,
+    first,
+    forbidden,
+    form,
+    get,
+    login,
+    mcp,
+    play,
+    posted,
+    refused,
+    registered,
+    request,
+    resource,
+    rest_of,
+    server,
+    session,
+    status,
+    token,
+    unauthorized,
+)
+
+KEY = tokens_key(MCP)
+TOKEN = f"{AS}/token"
+REFRESH = {"grant_type": "refresh_token", "client_id": "test-client-id", "resource": MCP}
+
+
+def held(**more: Any) -> dict[str, bytes]:
+    """A storage with tokens of an earlier time."""
+    members: dict[str, Any] = {
+        "access": Secret("t1"),
+        "issuer": AS,
+        "resource": MCP,
+        "client_id": "test-client-id",
+        "refresh": Secret("r1"),
+        "asked": ("a",),
+        "expires_at": 1_003_600.0,
+        "renew_at": 1_003_540.0,
+        "client_method": "none",
+    }
+    return {KEY: encode_tokens(Tokens(**(members | more)))}
+
+
+def loaded(store: dict[str, bytes], clock: Clock | None = None, **more: Any) -> Authorizer:
+    auth = authorizer(clock=clock, **more)
+    play(auth.load(), [], store)
+    return auth
+
+
+def renewed(access: str = "t2", old: str = "r1", **more: Any) -> tuple[Any, Any]:
+    return (form(TOKEN, **REFRESH, refresh_token=old), token(access, **more))
+
+
+# -- Tokens and headers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AT-1", "AT-8")
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_the_token_goes_with_every_request(method: str) -> None:
+    auth = loaded(held())
+    assert auth.attempt("x").headers(method, MCP) == [("authorization", "Bearer t1")]
+    assert auth.attempt().headers(method, f"{MCP}?a=b") == [("authorization", "Bearer t1")]
+
+
+@pytest.mark.requirement("AT-2", "AT-4")
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost:1002/mcp", "https://localhost:1001/mcp", "http://127.0.0.1:1001/mcp", "http://e.com/"],
+)
+def test_the_token_goes_nowhere_else(url: str) -> None:
+    assert loaded(held()).attempt().headers("POST", url) == []
+
+
+def test_without_a_token_there_is_no_header() -> None:
+    auth = loaded({})
+    assert auth.attempt().headers("POST", MCP) == []
+    assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': no tokens>"
+    assert auth.local
+    assert not auth.expires_soon()
+
+
+def test_nothing_secret_is_shown() -> None:
+    auth = loaded(held(client_secret=Secret("p1")))
+    assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': tokens of 'http://localhost:1002'>"
+    attempt = auth.attempt("tools/list")
+    attempt.headers("POST", MCP)
+    assert repr(attempt) == "<Attempt 'tools/list', last status 0>"
+
+
+STORED: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
+    ({KEY: b"\x00garbage"}, {}, "cannot be read"),
+    ({KEY: b""}, {}, "cannot be read"),
+    (held(resource="https://evil.example.com"), {}, "cannot be read"),
+    (held(), {"client_id": "another"}, "belong to another client"),
+    (held(), {"issuer": "https://another.com"}, "belong to another client or authorization server"),
+    (held(dpop_seed=Secret("short")), {}, "the key that was kept"),
+]
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize(("store", "members", "text"), STORED)
+def test_a_storage_that_is_of_no_use_is_like_none(
+    store: dict[str, bytes], members: dict[str, Any], text: str
+) -> None:
+    before = dict(store)
+    auth = loaded(store, **members)
+    assert auth.attempt().headers("POST", MCP) == []
+    (note,) = auth.notes()
+    assert text in note
+    assert auth.notes() == []
+    assert store == before
+
+
+def test_notes_are_bounded() -> None:
+    auth = authorizer()
+    for _ in range(50):
+        play(auth.load(), [], {KEY: b"x"})
+    assert len(auth.notes()) == 16
+
+
+# -- 401 --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AT-4")
+def test_a_401_with_a_token_refreshes() -> None:
+    store = held()
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        renewed(refresh_token="r2"),
+        (mcp("Bearer t2"), OK),
+        (mcp("Bearer t2"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        renewed("t3", "r2"),
+        (mcp("Bearer t3"), OK),
+    ]
+    auth = authorizer()
+    play(session(auth, "x", "y"), script, store)
+    assert auth.generation == 0
+    play(session(authorizer(), "x"), [(mcp("Bearer t3"), OK)], store)
+
+
+@pytest.mark.requirement("AT-4", "AT-8")
+def test_a_refresh_that_is_refused_ends_in_a_login() -> None:
+    store = held()
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, **REFRESH), refused("invalid_grant")),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2", scope="a"),
+        (mcp("Bearer t2"), OK),
+    ]
+    auth = authorizer()
+    play(session(auth), script, store)
+    assert auth.generation == 1
+    (note,) = auth.notes()
+    assert "no longer taken" in note
+
+
+def test_a_client_that_was_forgotten_registers_again() -> None:
+    store = held() | {
+        client_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
+    }
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, **REFRESH), refused("invalid_client", at=401)),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2"),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [refused("temporarily_unavailable", at=400), refused("server_error"), status(503), FetchFailed("slow")],
+)
+def test_an_authorization_server_that_is_down_costs_nobody_his_token(reply: Any) -> None:
+    store = held()
+    before = dict(store)
+    script: Script = [(mcp("Bearer t1"), unauthorized()), *discovery(), (form(TOKEN, **REFRESH), reply)]
+    assert isinstance(rest_of(session(authorizer()), script, store), AuthorizationFailed)
+    assert store == before
+
+
+@pytest.mark.requirement("AT-4")
+def test_a_refreshed_token_that_is_refused_ends_in_one_login() -> None:
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        renewed(),
+        (mcp("Bearer t2"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (posted(f"{AS}/register"), registered()),
+        *login("t3"),
+        (mcp("Bearer t3"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    auth, store = authorizer(), held()
+    failure = rest_of(session(auth), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "refuses the token that 'http://localhost:1002' has just given" in str(failure)
+    assert failure.challenge.startswith("Bearer resource_metadata=")
+    again: Script = [(mcp("Bearer t3"), unauthorized()), (get(f"{RS}{PRM}/mcp"), resource())]
+    assert isinstance(rest_of(request(auth), again, store), AuthRequired)
+
+
+@pytest.mark.requirement("AT-4")
+def test_no_loop_even_if_others_get_through() -> None:
+    """A server that takes the token everywhere but here: each time somebody else clears it of suspicion."""
+    auth, store = loaded(held()), held()
+    other = auth.attempt("other")
+
+    def elsewhere_it_is_good(step: Any) -> HttpReply:
+        other.headers("POST", MCP)
+        assert not other.received(200, [], MCP)
+        return unauthorized()
+
+    def rounds(step: Any) -> HttpReply:
+        return token("t9")
+
+    script: Script = [(mcp("Bearer t1"), unauthorized()), *discovery(), (form(TOKEN), rounds)]
+    for _ in range(5):
+        script += [
+            (mcp("Bearer t9"), elsewhere_it_is_good),
+            (get(f"{RS}{PRM}/mcp"), resource()),
+            (form(TOKEN), rounds),
+        ]
+    script += [(mcp("Bearer t9"), elsewhere_it_is_good)]
+    failure = rest_of(request(auth), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "goes on refusing tools/list whatever token it is shown" in str(failure)
+
+
+def test_tokens_without_a_way_to_renew_them_end_in_a_login() -> None:
+    for store in (held(refresh=None), held(client_method=None)):
+        script: Script = [
+            (mcp("Bearer t1"), unauthorized()),
+            *discovery(),
+            (posted(f"{AS}/register"), registered()),
+            *login("t2"),
+            (mcp("Bearer t2"), OK),
+        ]
+        play(session(authorizer()), script, store)
+
+
+def test_where_the_metadata_is_is_remembered() -> None:
+    place = f"{RS}/custom.json"
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized(None)),
+        (get(place), resource()),
+        (get(f"{AS}{OAUTH}"), server()),
+        renewed(),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, held(metadata_url=place))
+
+
+def test_an_answer_that_is_no_refusal_is_left_alone() -> None:
+    for code, headers in (
+        (403, []),
+        (403, [("www-authenticate", 'Bearer error="invalid_token"')]),
+        (404, []),
+        (500, []),
+    ):
+        attempt = loaded(held()).attempt()
+        attempt.headers("POST", MCP)
+        assert not attempt.received(code, headers, MCP)
+        assert repr(attempt) == f"<Attempt '', last status {code}>"
+
+
+@pytest.mark.requirement("AU-2", "AG-6")
+def test_no_token_is_got_for_a_server_without_tls() -> None:
+    url = "http://mcp.example.com/mcp"
+    failure = rest_of(request(authorizer(url), url=url), [(mcp(None), unauthorized(None))])
+    assert isinstance(failure, AuthorizationFailed)
+    assert "the URL of the MCP server is not https" in str(failure)
+
+
+def test_the_fragment_of_a_url_is_nobodys_business() -> None:
+    store: dict[str, bytes] = {}
+    play(session(authorizer(f"{MCP}#top")), first(), store)
+    assert KEY in store
+
+
+def test_a_server_that_takes_other_credentials() -> None:
+    script: Script = [
+        (mcp(None), status(401)),
+        (get(f"{RS}{PRM}/mcp"), MISSING),
+        (get(f"{RS}{PRM}"), MISSING),
+        (get(f"{RS}{OAUTH}"), MISSING),
+        (posted(f"{RS}/register"), MISSING),
+    ]
+    failure = rest_of(session(authorizer()), script)
+    assert isinstance(failure, AuthRequired)
+    assert "does not say where to get a token" in str(failure)
+    assert "status 404" in str(failure)
+
+
+def test_a_registration_that_fails_is_told_as_it_is() -> None:
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        (posted(f"{AS}/register"), refused("invalid_redirect_uri")),
+    ]
+    failure = rest_of(session(authorizer()), script)
+    assert isinstance(failure, AuthorizationFailed)
+    assert failure.error == "invalid_redirect_uri"
+
+
+def test_the_place_of_the_last_login_is_the_first_choice() -> None:
+    place = "http://127.0.0.1:4711/callback"
+    anywhere = "http://127.0.0.1:0/callback"
+    assert loaded(held(redirect_uri=place), redirect_uri=anywhere).redirect_uri == place
+    assert loaded(held(), redirect_uri=anywhere).redirect_uri == anywhere
+    assert loaded(held(redirect_uri=place)).redirect_uri == REDIRECT
+
+
+# -- Flows that fail, and others that wait -----------------------------------------------------------------------------
+
+
+def failing(*, recalled: bool, failure: Any) -> dict[str, bytes]:
+    """The storage after a login that fails in the browser."""
+    store: dict[str, bytes] = {}
+    if recalled:
+        store[client_key(AS)] = b'{"client_id":"c","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
+    script: Script = [(mcp(None), unauthorized()), *discovery()]
+    if not recalled:
+        script.append((posted(f"{AS}/register"), registered()))
+    script.append((browsed(f"{AS}/authorize"), failure))
+    assert isinstance(rest_of(session(authorizer()), script, store), AuthorizationFailed)
+    return store
+
+
+TIMEOUT = AuthorizationFailed("nobody came back from the browser within 300 s")
+
+
+@pytest.mark.parametrize(
+    ("recalled", "failure", "kept"),
+    [
+        (True, TIMEOUT, False),
+        (True, back(code=None, error="unauthorized_client"), False),
+        (True, back(code=None, error="access_denied"), True),
+        (False, TIMEOUT, True),
+    ],
+)
+def test_an_old_registration_is_given_up_if_it_may_be_the_reason(
+    recalled: bool, failure: Any, kept: bool
+) -> None:
+    assert (client_key(AS) in failing(recalled=recalled, failure=failure)) is kept
+
+
+def test_nobody_listens() -> None:
+    script: Script = [(mcp(None), unauthorized()), *discovery()]
+    auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
+    failure = rest_of(session(auth), script)
+    assert isinstance(failure, AuthRequired)
+    assert "nobody listens for the browser" in str(failure)
+    auth.redirect_uri = "http://127.0.0.1:4711/callback"
+    expected = browsed(f"{AS}/authorize", redirect_uri=auth.redirect_uri)
+    again: Script = [
+        (mcp(None), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (posted(f"{AS}/register", redirect_uris=[auth.redirect_uri]), registered()),
+        (expected, back()),
+        (form(TOKEN, redirect_uri=auth.redirect_uri), token()),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(request(auth), again)
+
+
+def refusal(
+    auth: Authorizer, operation: str = "x", reply: HttpReply | None = None
+) -> Generator[Any, Any, None]:
+    """A request that was sent and refused; what is to be done about it has not begun."""
+    attempt = auth.attempt(operation)
+    attempt.headers("POST", MCP)
+    reply = reply or unauthorized()
+    assert attempt.received(reply.status, reply.headers, MCP)
+    return attempt.challenged()
+
+
+@pytest.mark.requirement("AT-4")
+def test_who_waited_for_another_login_takes_its_token() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    one, two, three = refusal(auth), refusal(auth), refusal(auth, reply=forbidden("a"))
+    play(one, first()[1:-1], store)
+    play(two, [], store)
+    play(three, [], store)
+    assert auth.attempt().headers("POST", MCP) == [("authorization", "Bearer t1")]
+
+
+@pytest.mark.requirement("AT-4")
+def test_who_waited_for_a_login_that_failed_fails_with_it() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    one, two = refusal(auth), refusal(auth)
+    script: Script = [
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize"), TIMEOUT),
+    ]
+    assert isinstance(rest_of(one, script, store), AuthorizationFailed)
+    failure = rest_of(two, [], store)
+    assert isinstance(failure, AuthorizationFailed)
+    assert str(failure) == str(TIMEOUT)
+    assert failure is not TIMEOUT
+    # who comes later is another matter
+    play(refusal(auth), [(get(f"{RS}{PRM}/mcp"), resource()), *login()], store)
+
+
+def test_a_flow_that_is_given_up_leaves_it_to_the_next() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    one, two = refusal(auth), refusal(auth)
+    next(one)
+    one.close()
+    play(two, first()[1:-1], store)
+
+
+# -- 403 --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AT-5", "AT-6", "AT-7")
+def test_steps_are_counted_for_each_operation() -> None:
+    auth, store = loaded(held(asked=("s",)), client_id="test-client-id"), held()
+    asked = "s"
+    script: Script = []
+    for number in range(MAX_STEP_UPS):
+        script += [(mcp(f"Bearer t{number + 1}", "x"), forbidden(f"x{number}"))]
+        if not number:
+            script += discovery()
+        asked += f" x{number}"
+        script += login(f"t{number + 2}", scope=asked)
+    script += [(mcp("Bearer t4", "x"), forbidden("x4"))]
+    failure = rest_of(request(auth, "x"), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert failure.scopes == ("x4",)
+    assert "still refuses x after the scopes it wants (x4)" in str(failure)
+    more: Script = [
+        (mcp("Bearer t4", "y"), forbidden("y0")),
+        *login("t5", scope=f"{asked} y0"),
+        (mcp("Bearer t5"), OK),
+    ]
+    play(request(auth, "y"), more, store)
+    assert isinstance(rest_of(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store), AuthRequired)
+
+
+@pytest.mark.requirement("AT-7")
+def test_a_challenge_without_scopes_is_answered_once() -> None:
+    auth, store = loaded(held(), client_id="test-client-id"), held()
+    script: Script = [
+        (mcp("Bearer t1"), forbidden(None)),
+        *discovery(),
+        *login("t2", scope="a"),
+        (mcp("Bearer t2"), forbidden(None)),
+    ]
+    failure = rest_of(request(auth, ""), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "still refuses the request after the scopes it wants (none named)" in str(failure)
+
+
+def test_operations_are_bounded() -> None:
+    auth, store = loaded(held(), client_id="test-client-id"), held()
+    play(refusal(auth, "first", forbidden("s0")), [*discovery(), *login("t2")], store)
+    for number in range(300):
+        play(refusal(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t2"), store)
+        play(refusal(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store)
+    assert len(auth._step_ups) == len(auth._repeated) == 256
+
+
+def test_insufficient_scope_without_a_token_is_a_login() -> None:
+    script: Script = [
+        (mcp(None), forbidden("b")),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t1", scope="b"),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer()), script)
+
+
+@pytest.mark.requirement("AF-6", "AF-7")
+@pytest.mark.parametrize(
+    ("members", "challenge", "published", "asked"),
+    [
+        ({}, "c", ["p"], "c"),
+        ({}, None, ["p", "q"], "p q"),
+        ({}, None, [], None),
+        ({"scopes": ("u",)}, None, ["p"], "u"),
+        ({"scopes": ("u",)}, "c u", ["p"], "u c"),
+        ({"scopes": ()}, None, ["p"], None),
+    ],
+)
+def test_which_scopes_are_asked_for(
+    members: dict[str, Any], challenge: str | None, published: list[str], asked: str | None
+) -> None:
+    script: Script = [
+        (mcp(None), unauthorized(scope=challenge)),
+        *discovery(resource(scopes_supported=published), server(scopes_supported=["zzz"])),
+        (posted(f"{AS}/register"), registered()),
+        *login("t1", scope=asked),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer(**members)), script)
+
+
+@pytest.mark.requirement("AT-3")
+@pytest.mark.parametrize(
+    ("members", "challenge", "known", "asked"),
+    [
+        ({}, "c", ["offline_access"], "c offline_access"),
+        ({}, "c", ["c"], "c"),
+        ({}, "c", None, "c"),
+        ({}, None, ["offline_access"], None),  # alone it would take away what the server gives by itself
+        ({"offline_access": False}, "c", ["offline_access"], "c"),
+    ],
+)
+def test_when_a_refresh_token_is_asked_for(
+    members: dict[str, Any], challenge: str | None, known: list[str] | None, asked: str | None
+) -> None:
+    script: Script = [
+        (mcp(None), unauthorized(scope=challenge)),
+        *discovery(metadata=server(scopes_supported=known)),
+        (posted(f"{AS}/register"), registered()),
+        *login("t1", scope=asked),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer(**members)), script)
+
+
+# -- Renewal before the end -------------------------------------------------------------------------------------------
+
+
+def test_a_token_is_renewed_before_it_ends() -> None:
+    clock, store = Clock(), held()
+    auth = loaded(store, clock)
+    assert not auth.expires_soon()
+    assert play(auth.renew(), [], store)
+    clock.now = 1_003_540.0
+    assert auth.expires_soon()
+    assert play(
+        auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), (get(f"{AS}{OAUTH}"), server()), renewed()], store
+    )
+    assert not auth.expires_soon()
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
+    assert play(auth.renew(), [], store)  # somebody else has been faster
+
+
+def due(store: dict[str, bytes], **more: Any) -> Authorizer:
+    return loaded(store, Clock(2_000_000.0), **more)
+
+
+@pytest.mark.parametrize("members", [{"refresh": None}, {"renew_at": None}])
+def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> None:
+    assert not due(held(**members)).expires_soon()
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ([*discovery(), (form(TOKEN), refused("invalid_grant"))], "no longer taken"),
+        ([*discovery(), (form(TOKEN), status(500))], "could not be renewed before it expires"),
+        ([(get(f"{RS}{PRM}/mcp"), FetchFailed("no such host"))], "could not be renewed .*no such host"),
+        (
+            [
+                (get(f"{RS}{PRM}/mcp"), resource("http://localhost:1003")),
+                (get(f"http://localhost:1003{OAUTH}"), server("http://localhost:1003")),
+            ],
+            "has moved",
+        ),
+    ],
+)
+def test_a_renewal_that_fails_stops_nobody(script: Script, text: str) -> None:
+    store = held()
+    auth = due(store)
+    assert play(auth.renew(), script, store) is False
+    assert not auth.expires_soon()
+    (note,) = auth.notes()
+    assert re.search(text, note)
+
+
+def test_a_renewal_that_failed_is_tried_again_later() -> None:
+    clock, store = Clock(2_000_000.0), held()
+    auth = loaded(store, clock)
+    assert play(auth.renew(), [*discovery(), (form(TOKEN), status(500))], store) is False
+    clock.now += 9.9
+    assert not auth.expires_soon()
+    clock.now += 0.1
+    assert play(auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), renewed()], store)
+
+
+def test_a_renewal_settles_what_was_refused_before_it() -> None:
+    store = held()
+    auth = due(store)
+    waiting = refusal(auth)
+    play(auth.renew(), [*discovery(), renewed()], store)
+    play(waiting, [], store)
+
+
+def test_another_process_has_renewed_already() -> None:
+    """A refresh token that is used twice may cost both of them theirs."""
+    store = held()
+    auth = due(store)
+    store |= held(access=Secret("t7"), refresh=Secret("r7"), renew_at=3_000_000.0)
+    assert play(auth.renew(), discovery(), store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"access": Secret("t7"), "client_id": "another"},
+        {"access": Secret("t7"), "issuer": "http://localhost:1003"},
+        {"access": Secret("t7"), "renew_at": 1_999_999.0},
+        {},
+    ],
+)
+def test_what_another_process_left_is_of_no_use(members: dict[str, Any]) -> None:
+    store = held()
+    auth = due(store)
+    store |= held(**members)
+    assert play(auth.renew(), [*discovery(), renewed()], store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
+
+
+def test_nothing_is_left_in_the_storage_and_the_refresh_goes_on() -> None:
+    auth = due(held())
+    assert play(auth.renew(), [*discovery(), renewed()], {})
+
+
+@pytest.mark.requirement("AX-1")
+def test_grants_without_a_user_are_repeated() -> None:
+    clock = Clock()
+    jwts = iter(["j1", "j2", "j3"])
+    auth = authorizer(clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c")
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized(scope="a")),
+        *discovery(),
+        (form(TOKEN, assertion="j1", scope="a"), token("t1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(auth), script, store)
+    assert auth.generation == 1
+    clock.now += 3600
+    again: Script = [
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (form(TOKEN, assertion="j2", scope="a"), token("t2")),
+    ]
+    assert play(auth.renew(), again, store)
+    assert auth.generation == 1
+    refused_: Script = [
+        (mcp("Bearer t2"), unauthorized(scope="a")),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (form(TOKEN, assertion="j3", scope="a"), token("t3")),
+        (mcp("Bearer t3"), unauthorized(scope="a")),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    assert isinstance(rest_of(request(auth), refused_, store), AuthRequired)
+
+
+@pytest.mark.requirement("AX-1", "AX-2")
+@pytest.mark.parametrize("enterprise", [False, True])
+def test_a_step_up_without_a_user(enterprise: bool) -> None:
+    managed = EnterpriseManaged(lambda: "id", "http://localhost:1004/token", "ic")
+    auth = authorizer(
+        client_id="c", client_secret=Secret("canary"), grant=managed if enterprise else "client_credentials"
+    )
+    jag = "urn:ietf:params:oauth:token-type:id-jag"
+    exchanged = (form(managed.token_endpoint, scope="a b"), token("jag", issued_token_type=jag))
+    script: Script = [
+        (mcp("Bearer t1"), forbidden("b")),
+        *discovery(),
+        *([exchanged] if enterprise else []),
+        (form(TOKEN, "Basic YzpjYW5hcnk=", scope="a b"), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(auth), script, held(client_id="c", client_method=None))
+
+
+# -- DPoP -------------------------------------------------------------------------------------------------------------
+
+
+DPOP = unauthorized(scheme="DPoP")
+NONCE = status(401, ("www-authenticate", 'DPoP error="use_dpop_nonce"'), ("dpop-nonce", "n1"))
+BOUND = token("t2", token_type="DPoP", refresh_token="r2")
+
+
+def bound_session(store: dict[str, bytes]) -> Authorizer:
+    auth = authorizer()
+    script: Script = [
+        (mcp(None), DPOP),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2", reply=BOUND),
+        (mcp("DPoP t2"), OK),
+    ]
+    play(session(auth), script, store)
+    return auth
+
+
+@pytest.mark.requirement("AX-3")
+def test_a_bound_token_is_used_again_by_the_next_process() -> None:
+    store: dict[str, bytes] = {}
+    bound_session(store)
+    script: Script = [
+        (mcp("DPoP t2"), status(200, ("dpop-nonce", "n0"))),  # a server may give a nonce with any answer
+        (mcp("DPoP t2"), NONCE),
+        (mcp("DPoP t2"), DPOP),
+        *discovery(),
+        (form(TOKEN, refresh_token="r2"), token("t3", token_type="dpop")),
+        (mcp("DPoP t3"), OK),
+    ]
+    play(session(authorizer(), "x", "y"), script, store)
+
+
+@pytest.mark.requirement("AX-3")
+def test_a_bearer_token_is_replaced_if_the_server_wants_bound_ones() -> None:
+    script: Script = [
+        (mcp("Bearer t1"), DPOP),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2", reply=BOUND),
+        (mcp("DPoP t2"), OK),
+    ]
+    play(session(authorizer()), script, held())
+
+
+def test_an_authorization_server_that_binds_nothing() -> None:
+    script: Script = [
+        (mcp("Bearer t1"), DPOP),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2"),
+        (mcp("Bearer t2"), DPOP),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    assert isinstance(rest_of(session(authorizer()), script, held()), AuthRequired)
+
+
+def test_nonces_without_end() -> None:
+    store: dict[str, bytes] = {}
+    auth = bound_session(store)
+    numbers = iter(range(100))
+
+    def another(step: Any) -> HttpReply:
+        return status(401, NONCE.headers[0], ("dpop-nonce", f"n{next(numbers)}"))
+
+    failure = rest_of(request(auth), [(mcp("DPoP t2"), another)] * 7, store)
+    assert isinstance(failure, AuthRequired)
+
+
+def test_the_same_nonce_again_is_a_refusal() -> None:
+    store: dict[str, bytes] = {}
+    auth = bound_session(store)
+    script: Script = [
+        (mcp("DPoP t2"), NONCE),
+        (mcp("DPoP t2"), NONCE),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (form(TOKEN, refresh_token="r2"), token("t3", token_type="DPoP")),
+        (mcp("DPoP t3"), OK),
+    ]
+    play(request(auth), script, store)
+
+
+# -- Secrets ----------------------------------------------------------------------------------------------------------
+
+
+CANARIES = ("canary-access", "canary-refresh", "canary-secret", "canary-code")
+
+
+@pytest.mark.requirement("AT-3")
+def test_no_secret_is_seen_anywhere() -> None:
+    """Every step and every object is printed at every moment of a login, a refresh and an error that repeats what was sent."""
+    seen: list[str] = []
+    store: dict[str, bytes] = {}
+    auth = authorizer()
+
+    def watched(flow: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        reply: Any = None
+        while True:
+            try:
+                step = flow.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if type(step).__name__ != "ToMcp":
+                seen.append(f"{step!r} {step}")
+            reply = yield step
+            seen.append(repr([auth, auth._tokens, auth._authority, auth._prover, vars(auth)]))
+            if isinstance(reply, HttpReply):
+                seen.append(repr(reply))
+
+    echo = " ".join(CANARIES)
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(metadata=server(token_endpoint_auth_methods_supported=["client_secret_post"])),
+        (posted(f"{AS}/register"), registered(secret="canary-secret")),
+        (browsed(f"{AS}/authorize"), back(code="canary-code")),
+        (form(TOKEN, client_secret="canary-secret"), token("canary-access", refresh_token="canary-refresh")),
+        (mcp("Bearer canary-access"), OK),
+        (mcp("Bearer canary-access"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (
+            form(TOKEN, refresh_token="canary-refresh"),
+            refused("invalid_grant", f"{CANARIES[1]} {CANARIES[2]}"),
+        ),
+        (browsed(f"{AS}/authorize"), back(code="canary-code")),
+        (form(TOKEN), refused("invalid_grant", f"{CANARIES[3]} {CANARIES[2]}")),
+    ]
+    failure = rest_of(watched(session(auth, "x", "y")), script, store)
+    assert isinstance(failure, AuthorizationFailed)
+    seen += [str(failure), repr(failure), *auth.notes()]
+    assert len(seen) > 20
+    assert not [text for text in seen if any(canary in text for canary in echo.split())]
+
+
+def test_the_state_is_not_in_what_is_shown_of_a_browser_step() -> None:
+    auth = authorizer()
+    flow = refusal(auth)
+    shown: list[str] = []
+
+    def look(step: Browse) -> Any:
+        shown.append(repr(step))
+        return back()(step)
+
+    script = [
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize"), look),
+        login()[1],
+    ]
+    play(flow, script, {})
+    assert shown == [f"<Browse {AS}/authorize redirect_uri='{REDIRECT}'>"]
+
+
+@pytest.mark.requirement("AC-14")
+def test_an_old_server_is_asked_again_the_same_way() -> None:
+    """What a server of 2025-03-26 has on its origin is looked for again, and its tokens stay good."""
+    misses: Script = [
+        (get(f"{RS}{PRM}/mcp"), MISSING),
+        (get(f"{RS}{PRM}"), MISSING),
+        (get(f"{RS}{OAUTH}"), MISSING),
+    ]
+    store = held(issuer=RS)
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized(None)),
+        *misses,
+        (form(f"{RS}/token", **REFRESH), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)

@@ -1,0 +1,67 @@
+"""What a grant shows and refuses to be. How claims become one is told token by token, in `test_jwt.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.pretty import pretty_repr
+
+from mcp_core import McpTrioError
+from mcp_core.auth._grant import Grant, VerifierUnavailable, audiences, grant_of, read_claims, scopes_in
+from mcp_core.auth._jose import BadToken
+from tests.core.auth.minting import CLAIMS, ISSUER, NOW, RESOURCE
+
+
+def test_a_grant_shows_who_and_what_and_no_claims() -> None:
+    grant = Grant("me", "app", frozenset({"b", "a"}), 7.0, {"email": "canary@example.com"}, "thumb-canary")
+    shown = "<Grant to 'me' by 'app', scopes='a b', until 7.0>"
+    assert repr(grant) == str(grant) == f"{grant}" == pretty_repr(grant) == shown
+    assert "canary" not in pretty_repr([grant], expand_all=True)
+
+
+def test_nobody_is_no_principal() -> None:
+    with pytest.raises(ValueError, match="has a principal"):
+        Grant("")
+    scopes: Any = "files:read"
+    with pytest.raises(ValueError, match="frozenset"):
+        Grant("me", scopes=scopes)
+
+
+def test_an_introspected_token_need_not_say_when_it_expires() -> None:
+    claims = {name: value for name, value in CLAIMS.items() if name != "exp"}
+    audience = audiences(RESOURCE)
+    grant = grant_of(claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, expires=False)
+    assert grant.expires_at is None
+    assert grant.claims == claims
+    with pytest.raises(BadToken, match="when it expires"):
+        grant_of(claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, expires=True)
+
+
+def test_the_principals_of_two_issuers_and_of_users_and_clients_are_different() -> None:
+    said: list[dict[str, Any]] = [
+        {"sub": "x"},
+        {"client_id": "x"},
+        {"sub": "client:x"},
+        {"sub": "x", "client_id": "y"},
+    ]
+    found = {
+        (issuer, index): grant_of(
+            {"aud": RESOURCE} | claims, issuer=issuer, audience={RESOURCE}, now=NOW, leeway=0, expires=False
+        ).principal
+        for issuer in (ISSUER, f"{ISSUER}/tenant")
+        for index, claims in enumerate(said)
+    }
+    # The same user by another program is the same user.
+    assert found[ISSUER, 0] == found[ISSUER, 3]
+    assert len(set(found.values())) == 6
+
+
+def test_small_readers() -> None:
+    assert scopes_in({}) == frozenset()
+    assert read_claims(b'{"cnf":{"jkt":"a"},"x":{"a":1,"a":2}}')["cnf"] == {"jkt": "a"}
+    assert audiences(["api://x"]) == {"api://x"}
+    assert audiences("urn:x") == {"urn:x"}
+    assert audiences("https:///x") == {"https:///x"}
+    assert isinstance(VerifierUnavailable("x"), McpTrioError)
+    assert not isinstance(VerifierUnavailable("x"), BadToken)

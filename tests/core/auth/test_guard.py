@@ -1,0 +1,792 @@
+"""Who enters, and what is said to who does not: by tables of heads, of challenges, and of what is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from mcp_core import types as t
+from mcp_core.auth._challenge import challenges_in, demand_in
+from mcp_core.auth._grant import Grant, VerifierUnavailable
+from mcp_core.auth._guard import Await, Guard, Presented, Refusal
+from mcp_core.auth._introspection import IntrospectionVerifier
+from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, BadToken
+from mcp_core.auth._jwt import JwtVerifier
+from mcp_core.auth._metadata import read_resource_metadata
+from mcp_core.auth._steps import Flow, HttpReply
+from tests.core.auth.bad_tokens import BAD_TOKENS
+from tests.core.auth.minting import (
+    ISSUER,
+    JKT,
+    JWKS,
+    JWKS_URI,
+    NO_REPLY,
+    NOW,
+    RESOURCE,
+    ended,
+    keys_reply,
+    played,
+    proof,
+    token,
+)
+
+ME = Grant("me", "app", frozenset({"read"}))
+BOUND = Grant("me", "app", frozenset({"read"}), jkt=JKT)
+PLACE = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+WHERE = f'resource_metadata="{PLACE}"'
+ALGS = f'algs="{" ".join(sorted(ASYMMETRIC))}"'
+NONCE_KEY = b"n" * 32
+
+
+class Known:
+    """A verifier that knows one token."""
+
+    def __init__(self, grant: Grant = ME, good: str = "good") -> None:
+        self.grant, self.good = grant, good
+
+    def __repr__(self) -> str:
+        return "<Known>"
+
+    def verify(self, token: str, now: float) -> Flow[Grant]:
+        yield from ()
+        if token == "down":
+            raise VerifierUnavailable("no key of https://internal.example")
+        if token != self.good:
+            raise BadToken("the token is not known")
+        return self.grant
+
+
+def guard(verifier: Any = None, **options: Any) -> Guard:
+    return Guard(options.pop("resource", RESOURCE), [ISSUER], verifier or Known(), **options)
+
+
+def enter(
+    by: Guard,
+    *headers: tuple[bytes, bytes],
+    method: bytes = b"POST",
+    target: bytes = b"/mcp",
+    now: float = NOW,
+) -> Grant | Refusal:
+    return ended(by.admit(method, target, list(headers), now))
+
+
+def bearer(text: str = "good") -> tuple[bytes, bytes]:
+    return b"authorization", b"Bearer " + text.encode()
+
+
+def challenges(refusal: Grant | Refusal | Presented | None) -> list[str]:
+    assert isinstance(refusal, Refusal), refusal
+    return [value.decode() for name, value in refusal.headers if name == b"www-authenticate"]
+
+
+# -- The head of a request ---------------------------------------------------------------------------------------------
+
+GOOD_HEADS: list[Any] = [
+    [(b"authorization", b"Bearer good")],
+    [(b"authorization", b"bearer good")],
+    [(b"authorization", b"BEARER good")],
+    [(b"authorization", b"bEaReR   good")],
+    [(b"Authorization", b"Bearer good")],
+    [(b"authorization", b" \tBearer good \t")],
+    [(b"host", b"x"), (b"authorization", b"Bearer good"), (b"x-authorization", b"Bearer other")],
+    [(b"authorization", b"Bearer good"), (b"dpop", b"whatever"), (b"dpop", b"twice")],
+]
+
+# A head, the status that answers it, and its error code.
+BAD_HEADS: list[Any] = [
+    pytest.param([], 401, None, id="nothing"),
+    pytest.param([(b"authorization", b"")], 401, None, id="empty"),
+    pytest.param([(b"authorization", b"  ")], 401, None, id="spaces"),
+    pytest.param([(b"authorization", b"Basic bWU6c2VjcmV0")], 401, None, id="Basic"),
+    pytest.param([(b"authorization", b"Digest username=x")], 401, None, id="Digest"),
+    pytest.param([(b"authorization", b"DPoP good")], 401, None, id="DPoP, which is not offered"),
+    pytest.param([(b"authorization", b"Bearergood")], 401, None, id="no space"),
+    pytest.param([(b"authorization", b"good")], 401, None, id="a token alone"),
+    pytest.param([(b"authorization", b"Bearer:good")], 401, None, id="a colon"),
+    pytest.param([(b"authorization", b"Bearer\tgood")], 401, None, id="a tab"),
+    pytest.param([(b"authorization", b"\xc2\xa0Bearer good")], 401, None, id="a space beyond ASCII"),
+    pytest.param([(b"authorization", b'"Bearer good"')], 401, None, id="in quotes"),
+    pytest.param([(b"x-auth", b"Bearer good")], 401, None, id="another header"),
+    pytest.param([(b"proxy-authorization", b"Bearer good")], 401, None, id="for a proxy"),
+    pytest.param([(b"cookie", b"access_token=good")], 401, None, id="a cookie"),
+    pytest.param([(b"authorization", b"Bearer")], 400, "invalid_request", id="a scheme alone"),
+    pytest.param([(b"authorization", b"Bearer ")], 400, "invalid_request", id="a scheme and a space"),
+    pytest.param([(b"authorization", b"Bearer good, Bearer other")], 400, "invalid_request", id="two in one"),
+    pytest.param([(b"authorization", b"Bearer good good")], 400, "invalid_request", id="two words"),
+    pytest.param([(b"authorization", b"Bearer good,")], 400, "invalid_request", id="a comma"),
+    pytest.param([(b"authorization", b'Bearer "good"')], 400, "invalid_request", id="a quoted token"),
+    pytest.param([(b"authorization", b"Bearer token=good;")], 400, "invalid_request", id="a parameter"),
+    pytest.param([(b"authorization", b"Bearer go\xc3\xb6d")], 400, "invalid_request", id="not ASCII"),
+    pytest.param([(b"authorization", b"Bearer go\0od")], 400, "invalid_request", id="NUL"),
+    pytest.param([(b"authorization", b"Bearer good\r\nx: y")], 400, "invalid_request", id="a line end"),
+    pytest.param([(b"authorization", b"Bearer good\n")], 400, "invalid_request", id="a newline"),
+    pytest.param([(b"authorization", b"Bearer =good")], 400, "invalid_request", id="padding in front"),
+    pytest.param([(b"authorization", b"Bearer go=od")], 400, "invalid_request", id="padding within"),
+    pytest.param([(b"authorization", b"Bearer ====")], 400, "invalid_request", id="padding alone"),
+    pytest.param([bearer(), bearer()], 400, "invalid_request", id="twice"),
+    pytest.param(
+        [bearer(), (b"Authorization", b"Bearer good")], 400, "invalid_request", id="twice, otherwise"
+    ),
+    pytest.param([bearer(), (b"authorization", b"Basic x")], 400, "invalid_request", id="two schemes"),
+    pytest.param([(b"authorization", b""), bearer()], 400, "invalid_request", id="an empty one first"),
+    pytest.param([bearer("bad")], 401, "invalid_token", id="a bad token"),
+    pytest.param([bearer("GOOD")], 401, "invalid_token", id="another case"),
+    pytest.param([bearer("good=")], 401, "invalid_token", id="more of it"),
+    pytest.param([bearer("x" * (MAX_TOKEN + 1))], 401, "invalid_token", id="a character too many"),
+    pytest.param([bearer("x" * 1_000_000)], 401, "invalid_token", id="1 MB"),
+    pytest.param(
+        [(b"authorization", b"Bearer " + b"\xff" * 1_000_000)], 401, "invalid_token", id="1 MB of rubbish"
+    ),
+]
+
+
+@pytest.mark.parametrize("headers", GOOD_HEADS)
+def test_a_token_stands_in_authorization_once(headers: Any) -> None:
+    assert enter(guard(), *headers) is ME
+
+
+@pytest.mark.requirement("AR-1", "AR-3", "AR-4")
+@pytest.mark.parametrize(("headers", "status", "error"), BAD_HEADS)
+def test_other_heads_are_refused(headers: Any, status: int, error: str | None) -> None:
+    refusal = enter(guard(scopes=["read", "write"]), *headers)
+    assert isinstance(refusal, Refusal)
+    assert refusal.status == status
+    (challenge,) = challenges_in(challenges(refusal))
+    assert challenge.scheme == "bearer"
+    assert challenge.parameters.pop("resource_metadata") == PLACE
+    assert challenge.parameters.pop("scope") == "read write"
+    if error is None:
+        # RFC 6750, 3.1: who shows nothing is told nothing of an error.
+        assert challenge.parameters == {}
+    else:
+        assert challenge.parameters == {"error": error, "error_description": refusal.message}
+    assert refusal.reason == refusal.message
+
+
+def test_a_token_of_the_greatest_length_is_looked_at() -> None:
+    text = "x" * MAX_TOKEN
+    assert enter(guard(Known(good=text)), bearer(text)) is ME
+
+
+@pytest.mark.requirement("AR-14")
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"/mcp?access_token=good",
+        b"/mcp?token=good",
+        b"/mcp?authorization=Bearer%20good",
+        b"/mcp#access_token=good",
+    ],
+)
+@pytest.mark.parametrize("method", [b"POST", b"GET", b"DELETE"])
+def test_no_token_is_taken_from_the_query(method: bytes, target: bytes) -> None:
+    refusal = enter(guard(), method=method, target=target)
+    assert challenges(refusal) == [f"Bearer {WHERE}"]
+    assert enter(guard(), bearer("bad"), method=method, target=target) == enter(guard(), bearer("bad"))
+
+
+@given(st.binary(max_size=40).map(lambda rest: b"Bearer " + rest) | st.binary(max_size=40))
+@example(b"Bearer good\x0b")
+@example(b"Bearer \xa0good")
+def test_any_bytes_are_a_token_or_a_refusal(value: bytes) -> None:
+    by = guard(dpop=True)
+    found = by.token_of([(b"authorization", value)])
+    if isinstance(found, Presented):
+        assert value.strip(b" \t").partition(b" ")[2].lstrip(b" ") == found.token.reveal().encode()
+        assert set(found.token.reveal()) <= set(
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
+        )
+    else:
+        assert found.status in (400, 401)
+        assert len(challenges_in(challenges(found))) == 2
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"authorization", b"dpop", b"x"]), st.binary(max_size=20)), max_size=4
+    )
+)
+def test_any_head_is_refused_or_admitted(headers: list[tuple[bytes, bytes]]) -> None:
+    found = enter(guard(dpop=True), *headers)
+    assert isinstance(found, Refusal)
+    assert found.status in (400, 401)
+    assert all(value.isascii() and value.decode().isprintable() for _, value in found.headers)
+
+
+@pytest.mark.requirement("AR-1", "AR-10", "AR-11")
+def test_no_bad_token_enters() -> None:
+    by = guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS), dpop=True)
+    for name, text, _ in BAD_TOKENS:
+        value = text.encode("utf-8", "surrogatepass")
+        for headers in (
+            [(b"authorization", b"Bearer " + value)],
+            [(b"authorization", b"DPoP " + value), (b"dpop", proof("any").encode())],
+        ):
+            refusal = enter(by, *headers)
+            assert isinstance(refusal, Refusal), name
+            assert refusal.status in (400, 401), name
+    assert isinstance(enter(by, bearer(token())), Grant)
+
+
+def test_a_verifier_that_cannot_tell_is_503_and_says_nothing_of_why() -> None:
+    refusal = enter(guard(), bearer("down"))
+    assert refusal == Refusal(
+        503,
+        "whether the token is good cannot be told now; try again later",
+        [(b"retry-after", b"5")],
+        "no key of https://internal.example",
+    )
+
+
+def test_the_keys_are_fetched_for_the_first_token() -> None:
+    by = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
+    flow = by.admit(b"POST", b"/mcp", [bearer(token())], NOW)
+    grant = played(flow, [(JWKS_URI, keys_reply())])
+    assert isinstance(grant, Grant)
+    assert grant.principal == f"{ISSUER}#sub:alice"
+    down = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
+    found = played(down.admit(b"POST", b"/mcp", [bearer(token())], NOW), [(JWKS_URI, NO_REPLY)])
+    assert isinstance(found, Refusal)
+    assert (found.status, "nobody is there" in found.reason) == (503, True)
+
+
+def test_a_token_can_be_introspected() -> None:
+    endpoint = "https://as.example.com/introspect"
+    by = guard(IntrospectionVerifier(ISSUER, RESOURCE, endpoint=endpoint, client_id="me", client_secret="x"))
+    said = HttpReply(200, [], json.dumps({"active": True, "aud": RESOURCE, "sub": "alice"}).encode())
+    grant = played(by.admit(b"POST", b"/mcp", [bearer()], NOW), [(endpoint, said)])
+    assert isinstance(grant, Grant)
+
+
+# -- A verifier of the user's own --------------------------------------------------------------------------------------
+
+
+def test_a_function_may_verify() -> None:
+    seen: list[str] = []
+
+    def verify(text: str) -> Grant | None:
+        seen.append(text)
+        return ME if text == "good" else None
+
+    assert enter(guard(verify), bearer()) is ME
+    assert challenges(enter(guard(verify), bearer("bad"))) == [
+        f'Bearer error="invalid_token", error_description="the token is not good here", {WHERE}'
+    ]
+    assert seen == ["good", "bad"]
+
+
+def test_an_async_function_may_verify() -> None:
+    async def verify(text: str) -> Grant | None:
+        return ME if text == "good" else None
+
+    for text, good in (("good", True), ("bad", False)):
+        flow = guard(verify).admit(b"POST", b"/mcp", [bearer(text)], NOW)
+        step = next(flow)
+        assert isinstance(step, Await)
+        with pytest.raises(StopIteration) as stop:
+            flow.send(run(step.awaitable))
+        assert (stop.value.value is ME) is good
+
+
+def run(awaitable: Awaitable[Any]) -> Any:
+    try:
+        next(iter(awaitable.__await__()))
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it waits for something")
+
+
+def test_what_it_raises_is_a_refusal_or_passes_through() -> None:
+    def raising(exc: Exception) -> Guard:
+        def verify(text: str) -> Grant | None:
+            raise exc
+
+        return guard(verify)
+
+    refusal = enter(raising(BadToken('not "yours"\r\nx: é\\')), bearer())
+    assert challenges(refusal) == [
+        f'Bearer error="invalid_token", error_description="not ?yours???x: ??", {WHERE}'
+    ]
+    found = enter(raising(VerifierUnavailable("database")), bearer())
+    assert isinstance(found, Refusal)
+    assert found.status == 503
+    with pytest.raises(ZeroDivisionError):
+        enter(raising(ZeroDivisionError()), bearer())
+    flow = guard(lambda text: never()).admit(b"POST", b"/mcp", [bearer()], NOW)
+    step = next(flow)
+    assert isinstance(step, Await)
+    with pytest.raises(ZeroDivisionError):
+        flow.throw(ZeroDivisionError())
+    flow = guard(lambda text: never()).admit(b"POST", b"/mcp", [bearer()], NOW)
+    next(flow)
+    with pytest.raises(StopIteration) as stop:
+        flow.throw(BadToken("no"))
+    assert stop.value.value.status == 401
+
+
+def never() -> Awaitable[Grant | None]:
+    class Never:
+        def __await__(self) -> Iterator[Any]:
+            raise AssertionError
+
+    return Never()  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("given", [True, "alice", {"sub": "alice"}, 0, False, ""])
+def test_what_is_no_grant_admits_nobody(given: Any) -> None:
+    with pytest.raises(TypeError, match="gives a Grant, or None"):
+        enter(guard(lambda text: given), bearer())
+
+
+def test_a_grant_that_is_over_admits_nobody() -> None:
+    assert isinstance(enter(guard(lambda text: Grant("me", expires_at=NOW + 1)), bearer()), Grant)
+    assert isinstance(enter(guard(lambda text: Grant("me", expires_at=NOW)), bearer()), Refusal)
+    # A `Verifier` has judged that, with its leeway.
+    assert isinstance(enter(guard(Known(Grant("me", expires_at=NOW))), bearer()), Grant)
+
+
+# -- Challenges --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AR-3", "AR-4", "AR-5")
+@pytest.mark.parametrize(
+    ("options", "arguments", "wanted"),
+    [
+        ({}, (), [f"Bearer {WHERE}"]),
+        ({"scopes": ["a", "b"]}, (), [f'Bearer scope="a b", {WHERE}']),
+        ({"scopes": ["a", "b"]}, ("invalid_token",), [f'Bearer error="invalid_token", scope="a b", {WHERE}']),
+        (
+            {"scopes": ["a"]},
+            ("insufficient_scope", "why", ["a", "c"]),
+            [f'Bearer error="insufficient_scope", error_description="why", scope="a c", {WHERE}'],
+        ),
+        ({"scopes": ["a"]}, (None, None, []), [f"Bearer {WHERE}"]),
+        ({"dpop": True}, (), [f"Bearer {WHERE}", f"DPoP {WHERE}, {ALGS}"]),
+        (
+            {"dpop": True, "scopes": ["a"]},
+            ("invalid_token", "why"),
+            [
+                f'Bearer error="invalid_token", error_description="why", scope="a", {WHERE}',
+                f'DPoP scope="a", {WHERE}, {ALGS}',
+            ],
+        ),
+    ],
+)
+def test_challenges_to_the_letter(options: Any, arguments: Any, wanted: list[str]) -> None:
+    made = guard(**options).challenge(*arguments)
+    assert [value.decode() for _, value in made] == wanted
+    assert {name for name, _ in made} == {b"www-authenticate"}
+
+
+@given(st.text(max_size=60), st.lists(st.text(max_size=9), max_size=4))
+@example('", error="x', ['a", b="c'])
+@example("\r\nset-cookie: a=b", ["\r\n"])
+@example("\\", ["\\"])
+@example("\ud800", ["\ud800"])
+def test_nothing_leaves_its_quotes(description: str, scopes: list[str]) -> None:
+    ((_, value),) = guard().challenge("invalid_token", description, scopes)
+    text = value.decode("ascii")
+    assert text.isprintable()
+    (challenge,) = challenges_in([text])
+    assert challenge.scheme == "bearer"
+    assert set(challenge.parameters) <= {"error", "error_description", "scope", "resource_metadata"}
+    assert challenge.parameters["error"] == "invalid_token"
+    assert challenge.parameters["resource_metadata"] == PLACE
+    assert len(challenge.parameters.get("error_description", "")) == len(description)
+    assert set(challenge.parameters.get("scope", "").split()) <= set(scopes)
+
+
+def test_our_own_client_reads_them() -> None:
+    by = guard(dpop=True, scopes=["a"], tool_scopes={"rm": ["b"]})
+    demand = demand_in(challenges(enter(by)))
+    assert (demand.resource_metadata, demand.scopes, demand.error) == (PLACE, ("a",), None)
+    demand = demand_in(challenges(by.check(BOUND, "tools/call", t.CallToolParams(name="rm"))))
+    assert (demand.resource_metadata, demand.scopes, demand.error) == (
+        PLACE,
+        ("a", "b"),
+        "insufficient_scope",
+    )
+
+
+# -- What is asked -----------------------------------------------------------------------------------------------------
+
+WISHES = t.SubscriptionFilter(resource_subscriptions=["db://secret", "db://open", "db://other"])
+TOOLS: dict[str, list[str]] = {"rm": ["write", "danger"], "ls": ["read"], "echo": []}
+RESOURCES: dict[str, list[str]] = {
+    "db://secret": ["secret"],
+    "db://other": ["other", "read"],
+    "db://a%2Fb": ["ab"],
+}
+
+# The method, its params, and the scopes that it takes beside "base".
+ASKED: list[Any] = [
+    ("tools/call", t.CallToolParams(name="rm"), ["write", "danger"]),
+    ("tools/call", t.CallToolParams(name="ls"), ["read"]),
+    ("tools/call", t.CallToolParams(name="echo"), []),
+    ("tools/call", t.CallToolParams(name="unknown"), []),
+    ("tools/call", t.CallToolParams(name="RM"), []),
+    ("resources/read", t.ReadResourceParams(uri="db://secret"), ["secret"]),
+    ("resources/read", t.ReadResourceParams(uri="db://%73ecre%74"), ["secret"]),
+    ("resources/read", t.ReadResourceParams(uri="db://a/b"), ["ab"]),
+    ("resources/read", t.ReadResourceParams(uri="db://open"), []),
+    ("resources/subscribe", t.SubscribeParams(uri="db://other"), ["other", "read"]),
+    ("resources/unsubscribe", t.UnsubscribeParams(uri="db://secret"), []),
+    ("subscriptions/listen", t.ListenParams(notifications=WISHES), ["secret", "other", "read"]),
+    ("subscriptions/listen", t.ListenParams(notifications=t.SubscriptionFilter(tools_list_changed=True)), []),
+    ("tools/list", t.PaginatedParams(), []),
+    ("prompts/get", t.GetPromptParams(name="rm"), []),
+    ("initialize", None, []),
+    (None, None, []),
+]
+
+
+def tools_by_function(name: str) -> Iterator[str]:
+    return iter(TOOLS.get(name, ()))
+
+
+def resources_by_function(uri: str) -> list[str]:
+    return RESOURCES.get(uri.replace("%73", "s").replace("%74", "t").replace("a/b", "a%2Fb"), [])
+
+
+@pytest.mark.requirement("AR-5", "AR-6", "AR-7")
+@pytest.mark.parametrize("functions", [False, True])
+@pytest.mark.parametrize(("method", "params", "scopes"), ASKED)
+def test_every_request_takes_its_scopes_all_of_them_at_once(
+    method: str | None, params: Any, scopes: list[str], functions: bool
+) -> None:
+    tools: Any = tools_by_function if functions else TOOLS
+    resources: Any = resources_by_function if functions else RESOURCES
+    by = guard(scopes=["base"], tool_scopes=tools, resource_scopes=resources)
+    needed = ["base", *scopes]
+    assert by.scopes_for(method, params) == tuple(needed)
+    assert by.check(Grant("me", scopes=frozenset(needed)), method, params) is None
+    for missing in needed:
+        refusal = by.check(Grant("me", scopes=frozenset(needed) - {missing}), method, params)
+        assert refusal is not None
+        assert refusal.status == 403
+        described = 'error_description="the token has not all of the scopes that this takes"'
+        assert challenges(refusal) == [
+            f'Bearer error="insufficient_scope", {described}, scope="{" ".join(needed)}", {WHERE}'
+        ]
+        assert refusal.reason.endswith(f"'{missing}' missing")
+        assert missing not in refusal.message
+
+
+@pytest.mark.requirement("AR-7")
+def test_a_post_is_judged_when_it_is_known_what_it_asks() -> None:
+    by = guard(scopes=["base"], tool_scopes=TOOLS)
+    assert enter(by, bearer()) is ME
+    refusal = by.check(ME, "tools/call", t.CallToolParams(name="rm"))
+    assert demand_in(challenges(refusal)).scopes == ("base", "write", "danger")
+    for method in (b"GET", b"DELETE"):
+        found = enter(by, bearer(), method=method)
+        assert isinstance(found, Refusal)
+        assert found.status == 403
+        assert demand_in(challenges(found)).scopes == ("base",)
+    assert enter(guard(scopes=["read"]), bearer(), method=b"GET") is ME
+
+
+@pytest.mark.requirement("AR-8")
+def test_scopes_may_stand_above_others() -> None:
+    def satisfies(granted: frozenset[str], scope: str) -> bool:
+        asked.append(scope)
+        return scope in granted or "admin" in granted or f"{scope.partition(':')[0]}:*" in granted
+
+    asked: list[str] = []
+    by = guard(
+        scopes=["base"], tool_scopes={"rm": ["files:write"], "ls": ["files:read"]}, satisfies=satisfies
+    )
+    rm, ls = t.CallToolParams(name="rm"), t.CallToolParams(name="ls")
+    assert by.check(Grant("me", scopes=frozenset({"admin"})), "tools/call", rm) is None
+    assert by.check(Grant("me", scopes=frozenset({"base", "files:*"})), "tools/call", ls) is None
+    assert by.check(Grant("me", scopes=frozenset({"base", "mail:*"})), "tools/call", ls) is not None
+    assert asked == ["base", "files:write", "base", "files:read", "base", "files:read"]
+
+
+def test_a_scope_that_cannot_be_written_is_missing_all_the_same() -> None:
+    by = guard(tool_scopes=lambda name: [f"tool:{name}", "ok"])
+    refusal = by.check(ME, "tools/call", t.CallToolParams(name='x", error="y\r\n'))
+    assert refusal is not None
+    assert demand_in(challenges(refusal)).scopes == ("ok",)
+    assert "\n" not in refusal.reason
+
+
+def test_a_function_gives_a_list_and_not_a_text() -> None:
+    with pytest.raises(ValueError, match="a list of texts is wanted"):
+        guard(tool_scopes=lambda name: "read write").check(ME, "tools/call", t.CallToolParams(name="x"))
+
+
+# -- Bound tokens ------------------------------------------------------------------------------------------------------
+
+
+def dpop(text: str = "good", *proofs: str) -> list[tuple[bytes, bytes]]:
+    given = proofs or (proof(text),)
+    return [
+        (b"authorization", b"DPoP " + text.encode()),
+        *((b"dpop", value.encode("latin-1")) for value in given),
+    ]
+
+
+def test_a_bound_token_is_good_with_its_proof_once() -> None:
+    by = guard(Known(BOUND), dpop=True, scopes=["read"])
+    assert enter(by, *dpop()) is BOUND
+    refusal = enter(by, *dpop())
+    assert isinstance(refusal, Refusal)
+    assert refusal.status == 401
+    assert challenges(refusal) == [
+        f'Bearer scope="read", {WHERE}',
+        f'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", scope="read", {WHERE}, {ALGS}',
+    ]
+    assert enter(by, *dpop("good", proof("good", jti="p2", htm="GET")), method=b"GET") is BOUND
+    assert enter(by, (b"authorization", b"dpop good"), (b"DPoP", proof("good", jti="p3").encode())) is BOUND
+
+
+@pytest.mark.parametrize(
+    ("grant", "headers", "error", "scheme"),
+    [
+        pytest.param(BOUND, [bearer()], "invalid_token", "bearer", id="bound, as Bearer"),
+        pytest.param(
+            BOUND,
+            [bearer(), (b"dpop", proof("good").encode())],
+            "invalid_token",
+            "bearer",
+            id="as Bearer, with a proof",
+        ),
+        pytest.param(ME, dpop(), "invalid_token", "dpop", id="not bound, as DPoP"),
+        pytest.param(BOUND, dpop()[:1], "invalid_dpop_proof", "dpop", id="no proof"),
+        pytest.param(BOUND, [*dpop(), dpop()[1]], "invalid_dpop_proof", "dpop", id="two proofs"),
+        pytest.param(BOUND, dpop("good", ""), "invalid_dpop_proof", "dpop", id="an empty proof"),
+        pytest.param(BOUND, dpop("good", proof("good") + ", x"), "invalid_dpop_proof", "dpop", id="a list"),
+        pytest.param(
+            BOUND, dpop("good", proof("other")), "invalid_dpop_proof", "dpop", id="for another token"
+        ),
+        pytest.param(
+            BOUND,
+            dpop("good", proof("good", htm="GET")),
+            "invalid_dpop_proof",
+            "dpop",
+            id="for another method",
+        ),
+        pytest.param(
+            BOUND, dpop("good", proof("good", iat=NOW - 99)), "invalid_dpop_proof", "dpop", id="old"
+        ),
+        pytest.param(BOUND, dpop("good", "\xff" * 99), "invalid_dpop_proof", "dpop", id="rubbish"),
+        pytest.param(BOUND, dpop("bad"), "invalid_token", "dpop", id="a bad token"),
+        pytest.param(
+            BOUND, [(b"authorization", b"DPoP"), dpop()[1]], "invalid_request", "dpop", id="no token"
+        ),
+        pytest.param(
+            Grant("me", jkt="another"), dpop(), "invalid_dpop_proof", "dpop", id="bound to another key"
+        ),
+    ],
+)
+def test_bound_tokens_that_are_refused(grant: Grant, headers: Any, error: str, scheme: str) -> None:
+    refusal = enter(guard(Known(grant), dpop=True), *headers)
+    assert isinstance(refusal, Refusal)
+    assert refusal.status == (400 if error == "invalid_request" else 401)
+    found = {challenge.scheme: challenge.parameters for challenge in challenges_in(challenges(refusal))}
+    assert found.pop(scheme)["error"] == error
+    (other,) = found.values()
+    assert "error" not in other
+
+
+def test_a_bound_token_is_not_good_where_proofs_are_not_known() -> None:
+    refusal = enter(guard(Known(BOUND)), bearer())
+    assert "bound to a key, and this server does not know" in challenges(refusal)[0]
+
+
+def test_a_proof_names_the_resource_or_where_it_is_served() -> None:
+    by = guard(Known(BOUND), dpop=True, resource="https://mcp.example.com")
+    urls = ["https://mcp.example.com", "https://mcp.example.com/", "https://mcp.example.com/mcp"]
+    for index, url in enumerate(urls):
+        headers = dpop("good", proof("good", htu=url, jti=str(index)))
+        assert enter(by, *headers, target=b"/mcp?x=1") is BOUND
+    for url in ("https://mcp.example.com/other", "https://evil.example/mcp"):
+        assert isinstance(enter(by, *dpop("good", proof("good", htu=url))), Refusal)
+    for target in (b"//evil.example/x", b"@evil.example/x", b"\xff\n", b"", b"*"):
+        assert isinstance(
+            enter(by, *dpop("good", proof("good", htu="https://evil.example/x")), target=target), Refusal
+        )
+
+
+def test_a_nonce_is_asked_for_and_then_good() -> None:
+    by = guard(Known(BOUND), dpop=True, nonce_key=NONCE_KEY)
+    refusal = enter(by, *dpop())
+    assert isinstance(refusal, Refusal)
+    assert refusal.status == 401
+    assert 'DPoP error="use_dpop_nonce"' in challenges(refusal)[1]
+    (nonce,) = [value.decode() for name, value in refusal.headers if name == b"dpop-nonce"]
+    assert enter(by, *dpop("good", proof("good", nonce=nonce))) is BOUND
+
+
+def test_too_few_scopes_of_a_bound_token() -> None:
+    refusal = guard(dpop=True, scopes=["x"]).check(BOUND)
+    assert [challenge.parameters.get("error") for challenge in challenges_in(challenges(refusal))] == [
+        None,
+        "insufficient_scope",
+    ]
+
+
+# -- What is public ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resource", "paths"),
+    [
+        (RESOURCE, ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
+        ("https://e.com", ("/.well-known/oauth-protected-resource",)),
+        ("https://e.com/a/b", ("/.well-known/oauth-protected-resource/a/b", "/.well-known/oauth-protected-resource")),
+        ("https://e.com/a/", ("/.well-known/oauth-protected-resource/a/", "/.well-known/oauth-protected-resource")),
+        ("http://127.0.0.1:8000/mcp", ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
+        ("https://[2001:db8::1]:8443", ("/.well-known/oauth-protected-resource",)),
+    ],
+)  # fmt: skip
+def test_where_the_metadata_are(resource: str, paths: tuple[str, ...]) -> None:
+    by = guard(resource=resource)
+    assert by.metadata_paths == paths
+    assert json.loads(by.metadata())["resource"] == resource
+    (challenge,) = challenges(enter(by))
+    assert challenge.endswith(f'{paths[0]}"')
+
+
+def test_the_metadata() -> None:
+    assert json.loads(guard().metadata()) == {
+        "resource": RESOURCE,
+        "authorization_servers": [ISSUER],
+        "bearer_methods_supported": ["header"],
+    }
+    full = Guard(
+        RESOURCE,
+        [ISSUER, f"{ISSUER}/other"],
+        Known(),
+        scopes=["a"],
+        scopes_supported=["a", "b"],
+        resource_name='Files "é"',
+        dpop=True,
+    )
+    assert json.loads(full.metadata()) == {
+        "resource": RESOURCE,
+        "authorization_servers": [ISSUER, f"{ISSUER}/other"],
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["a", "b"],
+        "resource_name": 'Files "é"',
+        "dpop_signing_alg_values_supported": sorted(ASYMMETRIC),
+    }
+    assert json.loads(guard(scopes=["b", "a", "b"]).metadata())["scopes_supported"] == ["b", "a"]
+    # Our own client reads it.
+    assert read_resource_metadata(full.metadata()).scopes_supported == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "words"),
+    [
+        ("mcp.example.com", "resource is neither https nor http"),
+        ("http://mcp.example.com/mcp", "resource is not https"),
+        ("https://u@mcp.example.com", "user name"),
+        ("https://mcp.example.com/mcp#x", "fragment"),
+        ("https://mcp.example.com/mcp?x=1", "query"),
+        ("https://mcp.example.com/mcp?", "query"),
+        ("https://mcp.example.com/", "write 'https://mcp.example.com'"),
+        ("https://MCP.example.com/mcp", "write 'https://mcp.example.com/mcp'"),
+        ("HTTPS://mcp.example.com/mcp", "write 'https://mcp.example.com/mcp'"),
+        ("https://mcp.example.com:443/mcp", "port that goes without saying"),
+        ("http://localhost:80/mcp", "port that goes without saying"),
+        ('https://mcp.example.com/"x', "characters"),
+        ("https://mcp.example.com/a b", "characters"),
+        ("", "characters"),
+    ],
+)
+def test_what_is_no_resource(resource: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        guard(resource=resource)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scopes": "read"}, "a list of texts"),
+        ({"scopes": ["a b"]}, "no scope"),
+        ({"scopes": [""]}, "no scope"),
+        ({"scopes": ['a"']}, "no scope"),
+        ({"scopes": ["ä"]}, "no scope"),
+        ({"tool_scopes": {"x": "read"}}, "a list of texts"),
+        ({"tool_scopes": {"x": ["a\\"]}}, "no scope"),
+        ({"resource_scopes": {"x": ["a\n"]}}, "no scope"),
+        ({"scopes_supported": ["a b"]}, "no scope"),
+        ({"nonce_key": NONCE_KEY}, "goes with dpop=True"),
+        ({"dpop": True, "nonce_key": b"short"}, "32 are the least"),
+    ],
+)
+def test_what_is_configured_wrongly_is_said_at_once(options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        guard(**options)
+
+
+@pytest.mark.requirement("AR-9")
+@pytest.mark.parametrize("name", ["scopes", "scopes_supported"])
+def test_offline_access_is_not_for_a_server_to_ask(name: str) -> None:
+    with pytest.raises(ValueError, match="offline_access"):
+        guard(**{name: ["read", "offline_access"]})
+    with pytest.raises(ValueError, match="offline_access"):
+        guard(tool_scopes={"x": ["offline_access"]})
+
+
+@pytest.mark.requirement("AR-9")
+def test_offline_access_is_not_challenged_for_whatever_a_function_says() -> None:
+    refusal = guard(tool_scopes=lambda name: ["a", "offline_access"]).check(
+        ME, "tools/call", t.CallToolParams(name="x")
+    )
+    assert demand_in(challenges(refusal)).scopes == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("issuers", "words"),
+    [
+        ([], "names no issuer"),
+        (ISSUER, "a list of texts"),
+        (["http://as.example.com"], "not https"),
+        (["https://as.example.com?x"], "query"),
+        (["as"], "neither"),
+    ],
+)
+def test_authorization_servers_are_some(issuers: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Guard(RESOURCE, issuers, Known())
+
+
+# -- Secrets -----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_shows_a_token() -> None:
+    by = guard(Known(BOUND), dpop=True, nonce_key=b"canary" * 6)
+    assert repr(by) == f"<Guard of {RESOURCE}: <Known>>"
+    found = by.token_of(dpop("canary", "canary"))
+    assert isinstance(found, Presented)
+    assert repr(found) == str(found) == "<Presented>"
+    for headers in (
+        [bearer("canary")],
+        dpop("canary"),
+        [bearer("canary"), bearer("canary")],
+        [(b"authorization", b"canary canary")],
+        [(b"authorization", b"Bearer canary canary")],
+        [bearer("canary" * 9999)],
+        dpop("good", "canary"),
+    ):
+        refusal = enter(by, *headers)
+        assert isinstance(refusal, Refusal)
+        assert "canary" not in repr(refusal)
+
+
+def test_a_grant_has_no_token_to_pass_on() -> None:
+    text = token()
+    grant = enter(guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)), bearer(text))
+    assert isinstance(grant, Grant)
+    assert isinstance(grant, Struct)
+    everything = repr([getattr(grant, name) for name in grant.__struct_fields__])
+    assert not any(part in everything for part in text.split("."))

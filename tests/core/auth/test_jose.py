@@ -1,0 +1,393 @@
+"""Signed tokens and keys, below all claims: what is signed comes back, and what is no key is refused before it is used.
+
+The corpus of bad tokens is held against the verifier, in `test_jwt.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joserfc.errors import SecurityWarning
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
+
+from mcp_core._jsonrpc import Unreadable
+from mcp_core.auth import _jose
+from mcp_core.auth._jose import (
+    ASYMMETRIC,
+    SYMMETRIC,
+    BadKey,
+    BadToken,
+    Key,
+    base64url,
+    load_keys,
+    members_of,
+    new_key,
+    private_key,
+    public_key,
+    read_jws,
+    require,
+    secret_key,
+    sign,
+)
+from tests.core.auth.minting import (
+    EC,
+    EC384,
+    EC521,
+    ED,
+    ED448,
+    JWKS,
+    KEYS,
+    RSA,
+    SECRET,
+    b64,
+    forge,
+    key_alg,
+    ours,
+)
+
+ANY = ASYMMETRIC | SYMMETRIC
+MINE = {key.kid: private_key(key.as_dict(private=True)) for key in (RSA, EC, EC384, EC521, ED)}
+PRIVATE: dict[str, Any] = {
+    "RSA": RSA,
+    "P-256": EC,
+    "P-384": EC384,
+    "P-521": EC521,
+    "Ed25519": ED,
+    "Ed448": ED448,
+}
+
+
+def jwk(key: Any, **changes: Any) -> bytes:
+    known = key.as_dict(private=False) | changes
+    return json.dumps({name: value for name, value in known.items() if value is not None}).encode()
+
+
+# -- Signatures --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alg", sorted(ASYMMETRIC))
+@settings(max_examples=10)
+@given(payload=st.binary())
+def test_what_one_signs_the_other_reads(alg: str, payload: bytes) -> None:
+    key, mine = KEYS[key_alg(alg)], MINE[KEYS[key_alg(alg)].kid]
+    text = sign({"alg": alg, "typ": "JWT", "kid": "k"}, payload, mine)
+    jws = read_jws(text, [alg])
+    assert (jws.alg, jws.typ, jws.kid, jws.jwk) == (alg, "JWT", "k", None)
+    assert jws.verify(mine) == jws.verify(ours(key)) == payload
+    assert read_jws(forge({"alg": alg}, payload, key, key_alg(alg)), ASYMMETRIC).verify(mine) == payload
+
+
+@pytest.mark.parametrize("alg", sorted(SYMMETRIC))
+def test_a_secret_signs_and_verifies(alg: str) -> None:
+    key = secret_key(SECRET * 2)
+    assert read_jws(sign({"alg": alg}, b"x", key), SYMMETRIC).verify(key) == b"x"
+
+
+@pytest.mark.parametrize("alg", sorted(ANY))
+def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
+    kinds = {
+        "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+        "P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",),
+        "Ed25519": ("EdDSA", "Ed25519"), "Ed448": ("EdDSA",),
+    }  # fmt: skip
+    for kind, algorithms in kinds.items():
+        key = private_key(PRIVATE[kind].as_dict(private=True))
+        assert key.kind == kind
+        assert key.algorithms == algorithms
+        assert key.fits(alg) is (alg in algorithms)
+        if alg not in algorithms:
+            with pytest.raises(BadKey, match=f"no key to sign with {alg}"):
+                sign({"alg": alg}, b"x", key)
+            other = forge({"alg": alg}, b"x", KEYS[key_alg(alg)], key_alg(alg))
+            with pytest.raises(BadToken, match="do not belong together"):
+                read_jws(other, ANY).verify(key)
+
+
+def test_a_public_key_signs_nothing() -> None:
+    with pytest.raises(BadKey, match="no key to sign with ES256"):
+        sign({"alg": "ES256"}, b"x", ours(EC))
+
+
+def test_a_secret_is_no_shorter_than_the_digest() -> None:
+    assert [secret_key(b"x" * size).algorithms for size in (32, 47, 48, 63, 64, 99)] == [
+        ("HS256",), ("HS256",), ("HS256", "HS384"), ("HS256", "HS384"),
+        ("HS256", "HS384", "HS512"), ("HS256", "HS384", "HS512"),
+    ]  # fmt: skip
+    for size in (0, 14, 31):
+        with pytest.raises(BadKey, match=f"{size} bytes; 32 are the least"):
+            secret_key(b"x" * size)
+
+
+@pytest.mark.parametrize("key", [RSA, EC, ED])
+def test_a_public_key_is_no_secret(key: Any) -> None:
+    for text in (key.as_pem(private=False), key.as_der(private=False)):
+        with pytest.raises(BadKey, match="public key"):
+            secret_key(text)
+
+
+def test_the_key_in_a_header_is_read_and_not_used() -> None:
+    jws = read_jws(forge({"alg": "ES256", "jwk": {"kty": "EC"}}, b"x"), ["ES256"])
+    assert jws.jwk is not None
+    assert json.loads(jws.jwk) == {"kty": "EC"}
+    with pytest.raises(BadToken, match="signature"):
+        jws.verify(ours(ECKey.derive_key(b"other" * 8, "P-256")))
+
+
+@given(st.binary())
+def test_base64url_has_one_spelling(data: bytes) -> None:
+    text = base64url(data)
+    assert text == b64(data)
+    assert "=" not in text
+    assert _jose._from_base64url(text) == data
+    for wrong in (text + "=", text + "A" if len(text) % 4 == 0 else text + "!", f" {text}"):
+        assert _jose._from_base64url(wrong) is None
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"')),
+        st.none() | st.text(max_size=3),
+    )
+)
+def test_members_stand_once(value: dict[str, Any]) -> None:
+    text = json.dumps(value)
+    assert set(members_of(text.encode())) == set(value)
+    assert set(
+        members_of(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass"))
+    ) == set(value)
+    for name in value:
+        doubled = f"{text[:-1]},{json.dumps(name)}:1}}"
+        with pytest.raises(Unreadable):
+            members_of(doubled.encode())
+
+
+# -- Keys --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted(PRIVATE))
+def test_a_key_is_read_in_every_form(kind: str) -> None:
+    key = PRIVATE[kind]
+    pem = key.as_pem(private=True)
+    for mine in (
+        private_key(pem),
+        private_key(pem.decode(), kid="named"),
+        private_key(key.as_dict(private=True)),
+        private_key(
+            {name: value for name, value in key.as_dict(private=True).items() if name != "kid"}, kid="named"
+        ),
+    ):
+        assert mine.kind == kind
+        assert mine.kid in (None, "named", key.kid)
+        assert mine.thumbprint == key.thumbprint() == ours(key).thumbprint
+        assert mine.public_jwk == ours(key).public_jwk
+        assert public_key(json.dumps(mine.public_jwk).encode()).thumbprint == mine.thumbprint
+        assert repr(mine) == f"<Key {kind}>"
+
+
+def test_the_thumbprint_of_rfc_7638() -> None:
+    modulus = (
+        "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst"
+        "n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n9"
+        "1CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
+    )
+    key = public_key(
+        json.dumps({"kty": "RSA", "n": modulus, "e": "AQAB", "alg": "RS256", "kid": "2011-04-29"}).encode()
+    )
+    assert key.thumbprint == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+    assert key.kid == "2011-04-29"
+    assert key.algorithms == ("RS256",)
+
+
+def test_a_new_key_is_made_of_entropy() -> None:
+    asked: list[int] = []
+
+    def entropy(size: int) -> bytes:
+        asked.append(size)
+        return b"e" * size
+
+    one, two, other = new_key(entropy), new_key(entropy), new_key(lambda size: b"o" * size)
+    assert asked == [32, 32]
+    assert one.thumbprint == two.thumbprint != other.thumbprint
+    assert set(one.public_jwk) == {"kty", "crv", "x", "y"}
+    assert read_jws(sign({"alg": "ES256"}, b"x", one), ["ES256"]).verify(two) == b"x"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("", "no private key in PEM"),
+        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "no private key in PEM"),
+        (RSA.as_pem(private=False), "no private key in PEM"),
+        (EC.as_pem(private=True, password="secret"), "no private key in PEM"),
+        (OKPKey.generate_key("X25519").as_pem(private=True), "a kind that is not used"),
+        (ECKey.generate_key("secp256k1").as_pem(private=True), "a kind that is not used"),
+        ({}, "no JWK"),
+        ({"kty": object()}, "no JWK"),
+        ({"kty": "\ud800"}, "no JWK"),
+        (EC.as_dict(private=False), "public key, where"),
+        (EC.as_dict(private=True) | {"d": "AAAA"}, "make no key"),
+        (EC.as_dict(private=True) | {"d": 1}, "make no key"),
+        (RSA.as_dict(private=True) | {"p": None}, "make no key"),
+        ({"kty": "oct", "k": "AAAA"}, "a kind that is not used"),
+    ],
+)
+def test_what_is_no_private_key(source: Any, words: str) -> None:
+    with pytest.raises(BadKey, match=words) as caught:
+        private_key(source)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_weak_key_of_ours_is_refused_too() -> None:
+    with pytest.warns(SecurityWarning):
+        weak = RSAKey.generate_key(1024).as_pem(private=True)
+    with pytest.warns(SecurityWarning), pytest.raises(BadKey, match="from 2048 to 8192 bits"):
+        private_key(weak)
+
+
+# A key as it comes from somebody else, and what is wrong with it.
+BAD_KEYS: list[Any] = [
+    (b"", "no JWK"),
+    (b"[]", "no JWK"),
+    (b"{}", "no JWK"),
+    (b'{"kty":"EC","kty":"EC"}', "no JWK"),
+    (jwk(EC, kty=1), "no JWK"),
+    (jwk(EC, x=1), "no JWK"),
+    (jwk(EC, use=["sig"]), "no JWK"),
+    (jwk(EC, key_ops="verify"), "no JWK"),
+    (json.dumps(EC.as_dict(private=True)).encode(), "private key or a secret"),
+    (json.dumps(RSA.as_dict(private=True)).encode(), "private key or a secret"),
+    (json.dumps(OctKey.import_key(SECRET).as_dict()).encode(), "private key or a secret"),
+    (jwk(EC, use="enc"), "not for signatures"),
+    (jwk(EC, use=""), "not for signatures"),
+    (jwk(EC, key_ops=["sign"]), "not for signatures"),
+    (jwk(EC, kty="RSA"), "2048 to 8192 bits"),
+    (jwk(EC, kty="OKP"), "a kind that is not used"),
+    (jwk(ED, kty="EC"), "a kind that is not used"),
+    (jwk(EC, kty="AKP"), "a kind that is not used"),
+    (jwk(EC, crv=None), "a kind that is not used"),
+    (jwk(EC, crv="secp256k1"), "a kind that is not used"),
+    (jwk(EC, crv="P-384"), "wrong size"),
+    (jwk(ED, crv="X25519"), "a kind that is not used"),
+    (jwk(ED, crv="Ed448"), "wrong size"),
+    (jwk(EC, x=None), "wrong size"),
+    (jwk(EC, y=None), "wrong size"),
+    (jwk(EC, x="A" * 43 + "="), "wrong size"),
+    (jwk(EC, x="!" * 43), "wrong size"),
+    (jwk(EC, x="A" * 20_000), "wrong size"),
+    (jwk(EC, x=base64url(bytes(32))), "make no key"),
+    (jwk(EC, x=EC.as_dict()["y"]), "make no key"),
+    (jwk(RSA, n=None), "2048 to 8192 bits"),
+    (jwk(RSA, n="AQAB"), "2048 to 8192 bits"),
+    (jwk(RSA, n=base64url(b"\xff" * 128)), "2048 to 8192 bits"),
+    (jwk(RSA, n=base64url(b"\x00" * 200 + b"\xff" * 100)), "2048 to 8192 bits"),
+    (jwk(RSA, n=base64url(b"\xff" * 1025)), "2048 to 8192 bits"),
+    (jwk(RSA, n=base64url(b"\xff" * 12_000)), "2048 to 8192 bits"),
+    (jwk(RSA, n="!" + str(RSA.as_dict()["n"])), "2048 to 8192 bits"),
+    (jwk(RSA, e=None), "exponent"),
+    (jwk(RSA, e="AQ"), "exponent"),
+    (jwk(RSA, e="Ag"), "exponent"),
+    (jwk(RSA, e=base64url(b"\x01\x00\x00\x00\x00")), "exponent"),
+    (jwk(RSA, e=RSA.as_dict()["n"]), "exponent"),
+    (jwk(RSA, e="BA"), "make no key"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_KEYS)
+def test_what_is_no_public_key(text: bytes, words: str) -> None:
+    with pytest.raises(BadKey, match=words):
+        public_key(text)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["kty", "crv", "x", "y", "n", "e", "use", "alg", "kid"]),
+        st.text(max_size=9) | st.integers(),
+    )
+)
+def test_a_broken_key_is_a_bad_key_or_a_key(changes: dict[str, Any]) -> None:
+    for key in (EC, RSA, ED):
+        try:
+            assert isinstance(public_key(jwk(key, **changes)), Key)
+        except BadKey:
+            continue
+
+
+def test_a_key_set_gives_what_can_be_used_of_it() -> None:
+    assert [key.kid for key in load_keys(json.dumps(JWKS).encode())] == [
+        "rsa",
+        "ec",
+        "ec384",
+        "ec521",
+        "ed",
+        "ed448",
+    ]
+    odd = [
+        {}, 1, None, "x", {"kty": "AKP", "alg": "ML-DSA-44", "pub": "x"}, EC.as_dict(private=True), {"kty": "oct", "k": "x"},
+        EC.as_dict(private=False, use="enc"), EC.as_dict(private=False, use="sig", key_ops=["verify"], kid="good"),
+    ]  # fmt: skip
+    assert [key.kid for key in load_keys(json.dumps({"keys": odd, "more": 1}).encode())] == ["good"]
+    assert load_keys(b'{"keys":[]}') == []
+
+
+def test_a_key_set_has_a_limit() -> None:
+    one = EC.as_dict(private=False)
+    assert len(load_keys(json.dumps({"keys": [one] * 50}).encode())) == 50
+    with pytest.raises(BadKey, match="has 51 keys; 50 are the most"):
+        load_keys(json.dumps({"keys": [one] * 51}).encode())
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"null", b"{}", b'{"keys":{}}', b'{"keys":null}', b"\xff", b'{"keys":' + b"[" * 9999]
+)
+def test_what_is_no_key_set(text: bytes) -> None:
+    with pytest.raises(BadKey, match="no JWK Set"):
+        load_keys(text)
+
+
+def test_the_alg_of_a_key_counts() -> None:
+    key = public_key(jwk(RSA, alg="PS256"))
+    assert key.algorithms == ("PS256",)
+    with pytest.raises(BadToken, match="do not belong together"):
+        read_jws(forge({"alg": "RS256"}, b"x", RSA, "RS256"), ["RS256"]).verify(key)
+    assert public_key(jwk(EC, alg="ES384")).algorithms == ()
+
+
+# -- joserfc -----------------------------------------------------------------------------------------------------------
+
+
+def test_without_joserfc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    require.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "joserfc"]:
+        monkeypatch.delitem(sys.modules, name)
+    found = builtins.__import__
+
+    def without_joserfc(name: str, *args: Any) -> Any:
+        if name.partition(".")[0] == "joserfc":
+            raise ModuleNotFoundError(name=name)
+        return found(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without_joserfc)
+    uses: list[Any] = [
+        require,
+        lambda: new_key(lambda size: b"e" * size),
+        lambda: secret_key(SECRET),
+        lambda: public_key(jwk(EC)),
+        lambda: private_key(EC.as_pem(private=True)),
+        lambda: private_key(EC.as_dict(private=True)),
+    ]
+    for use in uses:
+        with pytest.raises(ImportError, match=r"pip install 'mcp-trio\[auth\]'"):
+            use()
+
+
+def test_nothing_shows_what_is_in_it() -> None:
+    jws = read_jws(forge({"alg": "ES256"}, b"payload"), ["ES256"])
+    assert repr(jws) == "<Jws, 7 bytes>"
+    assert repr(secret_key(SECRET)) == "<Key oct256>"
+    assert secret_key(SECRET).public_jwk == {"kty": "oct"}

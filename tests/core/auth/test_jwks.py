@@ -1,0 +1,301 @@
+"""When keys are fetched, and when they are not: by a clock of our own, flow by flow."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core.auth._grant import VerifierUnavailable
+from mcp_core.auth._jose import BadToken, Jws, Key, public_key, read_jws
+from mcp_core.auth._jwks import GivenKeys, PublishedKeys
+from mcp_core.auth._steps import Fetch, HttpReply
+from tests.core.auth.minting import (
+    EC,
+    ED,
+    ISSUER,
+    JWKS_URI,
+    NO_REPLY,
+    NOW,
+    RSA,
+    ended,
+    keys_reply,
+    ours,
+    played,
+    public,
+    token,
+)
+
+PLACE = f"{ISSUER}/.well-known/oauth-authorization-server"
+OIDC = f"{ISSUER}/.well-known/openid-configuration"
+OLD, NEW = keys_reply(public(EC)), keys_reply(public(EC, RSA))
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+def by(alg: str) -> Jws:
+    return read_jws(token(alg), [alg])
+
+
+BY_EC, BY_RSA, BY_ED = by("ES256"), by("RS256"), by("EdDSA")
+
+
+def published(reply: HttpReply | None = OLD) -> PublishedKeys:
+    """The keys at `JWKS_URI`, fetched at `NOW` unless there is no reply."""
+    keys = PublishedKeys(ISSUER, JWKS_URI)
+    if reply is not None:
+        assert played(keys.find(BY_EC, NOW), [(JWKS_URI, reply)]).kid == "ec"
+    return keys
+
+
+def refused(keys: PublishedKeys, jws: Jws, now: float, script: list[Any] | None = None) -> str:
+    with pytest.raises(BadToken) as caught:
+        played(keys.find(jws, now), script or [])
+    return str(caught.value)
+
+
+def unavailable(keys: PublishedKeys, jws: Jws, now: float, script: list[Any] | None = None) -> str:
+    with pytest.raises(VerifierUnavailable) as caught:
+        played(keys.find(jws, now), script or [])
+    return str(caught.value)
+
+
+def test_given_keys_ask_for_nothing() -> None:
+    keys = GivenKeys([ours(EC)])
+    assert ended(keys.find(BY_EC, NOW)).kid == "ec"
+    with pytest.raises(BadToken, match="does not publish"):
+        ended(keys.find(BY_RSA, NOW))
+    assert repr(keys) == "<1 keys>"
+
+
+def test_the_keys_are_fetched_once() -> None:
+    keys = PublishedKeys(ISSUER, JWKS_URI)
+    flow = keys.find(BY_EC, NOW)
+    step = next(flow)
+    assert isinstance(step, Fetch)
+    assert step.request.method == "GET"
+    assert step.request.headers == [("accept", "application/jwk-set+json, application/json")]
+    assert step.request.body == b""
+    with pytest.raises(StopIteration) as stop:
+        flow.send(OLD)
+    assert isinstance(stop.value.value, Key)
+    for later in (0.0, 1.0, HOUR - 1):
+        assert ended(keys.find(BY_EC, NOW + later)).kid == "ec"
+    assert repr(keys) == "<1 keys>"
+
+
+def test_a_key_that_is_not_known_is_a_reason_to_ask_once_in_five_minutes() -> None:
+    keys = published()
+    asked: list[float] = []
+    for seconds in range(0, 3600, 7):
+        flow = keys.find(BY_RSA, NOW + seconds)
+        try:
+            step = next(flow)
+            assert isinstance(step, Fetch)
+            asked.append(seconds)
+            flow.send(OLD)
+        except BadToken:
+            continue
+    # NOW itself was the first time.
+    assert asked == [301, 602, 903, 1204, 1505, 1806, 2107, 2408, 2709, 3010, 3311]
+    for difference, asks in ((-0.5, False), (0.0, True)):
+        keys = published()
+        script = [(JWKS_URI, OLD)] if asks else []
+        refused(keys, BY_RSA, NOW + 300 + difference, script)
+
+
+def test_keys_are_rotated() -> None:
+    keys = published()
+    assert played(keys.find(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert ended(keys.find(BY_EC, NOW + 302)).kid == "ec"
+    # The old one is withdrawn.
+    only = keys_reply(public(RSA))
+    assert played(keys.find(BY_RSA, NOW + 302 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
+    assert "does not publish" in refused(keys, BY_EC, NOW + 303 + HOUR)
+
+
+def test_old_keys_are_fetched_anew_and_believed_for_a_day() -> None:
+    keys = published()
+    assert played(keys.find(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
+    assert ended(keys.find(BY_EC, NOW + HOUR + 9)).kid == "ec"
+    assert played(keys.find(BY_EC, NOW + HOUR + 10), [(JWKS_URI, OLD)]).kid == "ec"
+    assert played(keys.find(BY_EC, NOW + 2 * HOUR + DAY - 3601), [(JWKS_URI, NO_REPLY)]).kid == "ec"
+    assert "nobody is there" in unavailable(keys, BY_EC, NOW + HOUR + DAY + 10, [(JWKS_URI, NO_REPLY)])
+    assert "nobody is there" in unavailable(keys, BY_EC, NOW + HOUR + DAY + 19)
+    assert played(keys.find(BY_EC, NOW + HOUR + DAY + 20), [(JWKS_URI, OLD)]).kid == "ec"
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (NO_REPLY, "could not be fetched: nobody is there"),
+        (HttpReply(500), "HTTP status 500"),
+        (HttpReply(404, [], OLD.body), "HTTP status 404"),
+        (HttpReply(302, [("location", "https://evil.example/keys")]), "HTTP status 302"),
+        (HttpReply(204), "HTTP status 204"),
+        (HttpReply(200, [], b""), "no JWK Set"),
+        (HttpReply(200, [], b"<html>"), "no JWK Set"),
+        (HttpReply(200, [], b'{"keys":{}}'), "no JWK Set"),
+        (HttpReply(200, [], OLD.body + b" " * 65_536), "longer than 65536 bytes"),
+        (keys_reply({"keys": []}), "none of them is a public key"),
+        (keys_reply({"keys": [{"kty": "oct", "k": "AAAA"}]}), "none of them is a public key"),
+        (keys_reply({"keys": [EC.as_dict(private=True)]}), "none of them is a public key"),
+        (keys_reply({"keys": public(EC)["keys"] * 51}), "has 51 keys"),
+    ],
+)
+def test_keys_that_do_not_come_are_no_refusal_and_asked_for_again_soon(reply: Any, words: str) -> None:
+    keys = published(None)
+    assert words in unavailable(keys, BY_EC, NOW, [(JWKS_URI, reply)])
+    for later in (0.0, 1.0, 9.9):
+        assert words in unavailable(keys, BY_EC, NOW + later)
+    assert words in unavailable(keys, BY_EC, NOW + 10, [(JWKS_URI, reply)])
+    assert played(keys.find(BY_EC, NOW + 20), [(JWKS_URI, OLD)]).kid == "ec"
+    # Known keys stay good when later ones do not come, and the others cannot be told.
+    assert words in unavailable(keys, BY_RSA, NOW + 20 + 5 * MINUTE, [(JWKS_URI, reply)])
+    assert ended(keys.find(BY_EC, NOW + 21 + 5 * MINUTE)).kid == "ec"
+    assert played(keys.find(BY_RSA, NOW + 31 + 5 * MINUTE), [(JWKS_URI, NEW)]).kid == "rsa"
+
+
+def test_65536_bytes_are_not_too_many() -> None:
+    padded = HttpReply(200, [], OLD.body + b" " * (65_536 - len(OLD.body)))
+    assert played(published(None).find(BY_EC, NOW), [(JWKS_URI, padded)]).kid == "ec"
+
+
+def test_a_clock_that_goes_back_does_not_keep_us_from_asking() -> None:
+    keys = published()
+    assert played(keys.find(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert ended(keys.find(BY_RSA, NOW - DAY + 1)).kid == "rsa"
+
+
+# -- Several at once ---------------------------------------------------------------------------------------------------
+
+
+def test_flows_that_wait_at_the_same_time_wait_for_one_fetch() -> None:
+    keys = published(None)
+    flows = [keys.find(jws, NOW + index) for index, jws in enumerate((BY_EC, BY_EC, BY_RSA, BY_ED))]
+    steps = [next(flow) for flow in flows]
+    assert all(step is steps[0] for step in steps)
+    outcomes: list[str] = []
+    for flow in flows:
+        try:
+            flow.send(NEW)
+        except StopIteration as stop:
+            outcomes.append(stop.value.kid)
+        except BadToken as exc:
+            outcomes.append(str(exc)[-15:])
+    assert outcomes == ["ec", "ec", "rsa", "does not publish"[-15:]]
+    assert ended(keys.find(BY_EC, NOW + 5)).kid == "ec"
+
+
+def test_a_fetch_that_fails_fails_for_all_who_wait() -> None:
+    keys = published(None)
+    flows = [keys.find(BY_EC, NOW) for _ in range(3)]
+    for flow in flows:
+        next(flow)
+    for flow in flows:
+        with pytest.raises(VerifierUnavailable, match="nobody is there"):
+            flow.throw(NO_REPLY)
+
+
+def test_who_came_first_and_goes_does_not_take_the_reply_along() -> None:
+    keys = published(None)
+    first, second = keys.find(BY_EC, NOW), keys.find(BY_EC, NOW)
+    assert next(first) is next(second)
+    first.close()
+    third = keys.find(BY_EC, NOW + 1)
+    next(third)
+    for flow in (second, third):
+        with pytest.raises(StopIteration):
+            flow.send(OLD)
+
+
+def test_hanging_up_is_no_way_to_have_us_ask() -> None:
+    keys = published(None)
+    asked = []
+    for tenths in range(300):
+        flow = keys.find(BY_EC, NOW + tenths / 10)
+        try:
+            next(flow)
+        except VerifierUnavailable:
+            continue
+        else:
+            asked.append(tenths)
+            flow.close()
+    assert asked == [0, 100, 200]
+
+
+def test_a_late_reply_to_a_fetch_that_was_given_up_is_not_taken_for_that_of_another() -> None:
+    keys = published(None)
+    first = keys.find(BY_EC, NOW)
+    next(first)
+    first.close()
+    second, third = keys.find(BY_EC, NOW + 10), keys.find(BY_RSA, NOW + 10)
+    assert next(second) is next(third)
+    with pytest.raises(StopIteration):
+        second.send(NEW)
+    # The third is told something else: it makes no difference any more.
+    with pytest.raises(StopIteration):
+        third.throw(NO_REPLY)
+
+
+# -- Where the keys are ------------------------------------------------------------------------------------------------
+
+
+def metadata(**more: Any) -> HttpReply:
+    return HttpReply(
+        200, [], json.dumps({"issuer": ISSUER, "token_endpoint": f"{ISSUER}/token"} | more).encode()
+    )
+
+
+def test_the_metadata_of_the_issuer_says_where_the_keys_are() -> None:
+    keys = PublishedKeys(ISSUER, None)
+    script = [(PLACE, HttpReply(404)), (OIDC, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, OLD)]
+    assert played(keys.find(BY_EC, NOW), script).kid == "ec"
+    # That is remembered.
+    assert played(keys.find(BY_RSA, NOW + HOUR), [(JWKS_URI, NEW)]).kid == "rsa"
+
+
+def test_flows_that_wait_go_through_the_metadata_together() -> None:
+    keys = PublishedKeys(ISSUER, None)
+    flows = [keys.find(BY_EC, NOW) for _ in range(3)]
+    first = {id(next(flow)) for flow in flows}
+    second = {id(flow.send(metadata(jwks_uri=JWKS_URI))) for flow in flows}
+    assert len(first) == len(second) == 1
+    assert first != second
+    for flow in flows:
+        with pytest.raises(StopIteration):
+            flow.send(OLD)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ([(PLACE, NO_REPLY)], "nobody is there"),
+        ([(PLACE, HttpReply(404)), (OIDC, HttpReply(404))], "was not found"),
+        ([(PLACE, metadata())], "no jwks_uri"),
+        ([(PLACE, metadata(jwks_uri="http://as.example.com/keys"))], "is not https"),
+        ([(PLACE, metadata(jwks_uri="file:///etc/passwd"))], "neither https nor http"),
+        ([(PLACE, metadata(jwks_uri="https://u@as.example.com/keys"))], "user name"),
+        (
+            [(PLACE, metadata(issuer="https://evil.example", jwks_uri=JWKS_URI))],
+            "another authorization server",
+        ),
+        ([(PLACE, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, HttpReply(503))], "HTTP status 503"),
+    ],
+)
+def test_metadata_that_lead_nowhere_are_no_refusal(script: list[Any], words: str) -> None:
+    keys = PublishedKeys(ISSUER, None)
+    assert words in unavailable(keys, BY_EC, NOW, script)
+    assert words in unavailable(keys, BY_EC, NOW + 9)
+
+
+def test_a_key_set_may_name_a_key_twice_for_two_algorithms() -> None:
+    both = public(RSA, EC)
+    for key in both["keys"]:
+        key["kid"] = "same"
+    keys = published(None)
+    jws = read_jws(token("RS256", header={"kid": "same"}), ["RS256"])
+    assert played(keys.find(jws, NOW), [(JWKS_URI, keys_reply(both))]).kind == "RSA"
+    assert ended(keys.find(read_jws(token(header={"kid": "same"}), ["ES256"]), NOW)).kind == "P-256"
+    assert public_key(json.dumps(both["keys"][1]).encode()).kid == "same"
+    assert ED.kid == "ed"

@@ -1,0 +1,327 @@
+"""Access tokens that are JWTs: the bad ones are refused, each for its reason, and the good ones say whose they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_core.auth._grant import VerifierUnavailable
+from mcp_core.auth._jose import BadToken
+from mcp_core.auth._jwt import JwtVerifier
+from mcp_core.auth._steps import Fetch
+from tests.core.auth.bad_tokens import BAD_TOKENS, GOOD
+from tests.core.auth.minting import (
+    CLAIMS,
+    EC,
+    ED448,
+    ISSUER,
+    JWKS,
+    JWKS_URI,
+    NOW,
+    OCT,
+    RESOURCE,
+    RSA,
+    SECRET,
+    as_bytes,
+    ended,
+    forge,
+    keys_reply,
+    played,
+    public,
+    token,
+)
+
+VERIFIER = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)
+ASYMMETRIC = [
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+    "Ed25519",
+]
+
+
+def refusal(verifier: JwtVerifier, text: str, now: float = NOW) -> str:
+    with pytest.raises(BadToken) as caught:
+        ended(verifier.verify(text, now))
+    return str(caught.value)
+
+
+# -- The bad -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_corpus_is_large_and_its_rows_differ() -> None:
+    assert len(BAD_TOKENS) >= 400
+    assert len({name for name, _, _ in BAD_TOKENS}) == len(BAD_TOKENS)
+    assert len({text for _, text, _ in BAD_TOKENS}) >= len(BAD_TOKENS) - 10
+    assert ended(VERIFIER.verify(GOOD, NOW)).principal == f"{ISSUER}#sub:alice"
+
+
+@pytest.mark.requirement("AR-1", "AR-10", "AR-11")
+@pytest.mark.parametrize(
+    ("text", "words"), [pytest.param(text, words, id=name[:60]) for name, text, words in BAD_TOKENS]
+)
+def test_a_bad_token_is_refused_for_its_reason_and_nothing_of_it_is_told(text: str, words: str) -> None:
+    reason = refusal(VERIFIER, text)
+    assert words in reason
+    assert reason.isascii()
+    assert reason.isprintable()
+    assert not any(part in reason for part in text.split(".") if len(part) > 12)
+
+
+@pytest.mark.requirement("AR-10")
+def test_a_bad_token_makes_us_fetch_nothing_but_the_keys_and_these_once() -> None:
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
+    fetched = [url for _, text, _ in BAD_TOKENS for url in fetched_by(verifier, text)]
+    assert fetched == [JWKS_URI]
+
+
+def fetched_by(verifier: JwtVerifier, text: str) -> list[str]:
+    """What is fetched for a token that is refused in the end."""
+    flow, urls = verifier.verify(text, NOW), []
+    try:
+        step = next(flow)
+        while True:
+            assert isinstance(step, Fetch)
+            urls.append(step.request.url)
+            step = flow.send(keys_reply())
+    except BadToken:
+        return urls
+
+
+@pytest.mark.parametrize("text", [text for _, text, _ in BAD_TOKENS[::9]])
+def test_a_bad_token_does_not_become_good_by_a_secret(text: str) -> None:
+    refusal(JwtVerifier(ISSUER, RESOURCE, secret=b"x" * 64), text)
+
+
+@given(
+    st.text()
+    | st.from_regex(r"\A[A-Za-z0-9_.-]*\Z")
+    | st.lists(st.binary(max_size=9)).map(lambda x: ".".join(map(bytes.hex, x)))
+)
+@example("\ud800")
+@example("..")
+def test_whatever_comes_is_refused_and_nothing_else(text: str) -> None:
+    refusal(VERIFIER, text)
+
+
+@given(st.data())
+def test_no_character_can_be_changed(data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(GOOD) - 1))
+    other = data.draw(st.sampled_from("AZaz09-_.+/= \n\0é"))
+    if GOOD[place] != other:
+        refusal(VERIFIER, GOOD[:place] + other + GOOD[place + 1 :])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*CLAIMS, "cnf", "nbf", "scp", "typ", "token_use", "azp"]),
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+        | st.lists(st.text(max_size=3)) | st.dictionaries(st.text(max_size=3), st.text(max_size=3)),
+        min_size=1,
+    )
+)  # fmt: skip
+def test_claims_of_any_type_give_a_grant_or_a_refusal(claims: dict[str, Any]) -> None:
+    try:
+        grant = ended(VERIFIER.verify(token(**claims), NOW))
+    except BadToken:
+        return
+    assert grant.principal.startswith(f"{ISSUER}#")
+
+
+# -- The good ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alg", ASYMMETRIC)
+def test_every_asymmetric_algorithm_is_good_with_its_key(alg: str) -> None:
+    assert ended(VERIFIER.verify(token(alg), NOW)).client_id == "app"
+    assert (
+        ended(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=[alg]).verify(token(alg), NOW)).claims[
+            "jti"
+        ]
+        == "t1"
+    )
+    others = [name for name in ASYMMETRIC if name != alg]
+    assert "not allowed" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=others), token(alg))
+
+
+def test_ed448_is_one_of_eddsa() -> None:
+    text = forge({"alg": "EdDSA", "kid": "ed448"}, CLAIMS, ED448, "Ed448")
+    assert ended(VERIFIER.verify(text, NOW)).principal == f"{ISSUER}#sub:alice"
+
+
+@pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
+def test_a_secret_is_good_where_it_was_given_and_is_long_enough(alg: str) -> None:
+    secret = SECRET * 2
+    shared = JwtVerifier(ISSUER, RESOURCE, secret=secret)
+    key = type(OCT).import_key(secret)
+    assert ended(shared.verify(forge({"alg": alg}, CLAIMS, key, alg), NOW)).client_id == "app"
+    assert ended(shared.verify(forge({"alg": alg, "kid": "any"}, CLAIMS, key, alg), NOW)).client_id == "app"
+    assert "not allowed" in refusal(VERIFIER, forge({"alg": alg}, CLAIMS, key, alg))
+    assert "not allowed" in refusal(shared, GOOD)
+
+
+def test_a_secret_is_not_used_with_a_longer_digest_than_it_is() -> None:
+    shared = JwtVerifier(ISSUER, RESOURCE, secret=SECRET)
+    assert ended(shared.verify(token("HS256"), NOW)).client_id == "app"
+    assert "does not publish" in refusal(shared, token("HS384"))
+
+
+# What is said, and what a grant makes of it.
+GOOD_TOKENS: list[Any] = [
+    pytest.param({}, {"client_id": "app", "scopes": {"files:read", "files:write"}, "expires_at": NOW + 600}, id="plain"),
+    pytest.param({"aud": ["https://other.example", RESOURCE]}, {}, id="one audience of several"),
+    pytest.param({"header": {"typ": "JWT"}}, {}, id="typ JWT"),
+    pytest.param({"header": {"typ": "jwt"}}, {}, id="typ in lower case"),
+    pytest.param({"header": {"typ": None}}, {}, id="no typ"),
+    pytest.param({"header": {"typ": "application/AT+JWT"}}, {}, id="typ in full"),
+    pytest.param({"header": {"typ": "at+jwt"}, "nonce": "x"}, {}, id="says that it is an access token"),
+    pytest.param({"header": {"typ": "JWT"}, "typ": "Bearer", "token_use": "access"}, {}, id="kinds of others"),
+    pytest.param({"header": {"typ": "JWT"}, "typ": 1, "token_use": ["id"]}, {}, id="kinds that mean nothing"),
+    pytest.param({"header": {"jku": "https://evil.example", "x5c": ["x"], "x5u": 1, "jwk": {}}}, {}, id="keys beside"),
+    pytest.param({"header": {"unknown": {"a": [1]}, "cty": "json"}}, {}, id="parameters that nobody knows"),
+    pytest.param({"without": "scope"}, {"scopes": set()}, id="no scope"),
+    pytest.param({"scope": ""}, {"scopes": set()}, id="empty scope"),
+    pytest.param({"scope": "a  b "}, {"scopes": {"a", "b"}}, id="spaces"),
+    pytest.param({"scope": ["a", "b c"]}, {"scopes": {"a", "b c"}}, id="a list of scopes"),
+    pytest.param({"without": "scope", "scp": ["a"]}, {"scopes": {"a"}}, id="scp, a list"),
+    pytest.param({"without": "scope", "scp": "a b"}, {"scopes": {"a", "b"}}, id="scp, a text"),
+    pytest.param({"scope": None, "scp": None, "cnf": None, "nbf": None}, {"scopes": set(), "jkt": None}, id="null"),
+    pytest.param({"without": "client_id"}, {"client_id": None}, id="no client"),
+    pytest.param({"without": "client_id", "azp": "web"}, {"client_id": "web"}, id="azp"),
+    pytest.param({"without": "sub"}, {"principal": f"{ISSUER}#client:app"}, id="a client for itself"),
+    pytest.param({"sub": "app"}, {"principal": f"{ISSUER}#sub:app"}, id="a user with the name of a client"),
+    pytest.param({"sub": "jörg #sub:x"}, {"principal": f"{ISSUER}#sub:jörg #sub:x"}, id="an odd name"),
+    pytest.param({"exp": NOW - 59}, {"expires_at": NOW - 59}, id="expired within the leeway"),
+    pytest.param({"exp": NOW - 59.5}, {"expires_at": NOW - 59.5}, id="a fraction of a second"),
+    pytest.param({"nbf": NOW + 60, "iat": NOW + 60}, {}, id="a clock that is ahead"),
+    pytest.param({"iat": 0, "nbf": 0}, {}, id="very old"),
+    pytest.param({"without": "iat"}, {}, id="no iat"),
+    pytest.param({"cnf": {"jkt": "thumb"}}, {"jkt": "thumb"}, id="bound to a key"),
+    pytest.param({"https://example.com/claim": 'a"b', "roles": [{"a": 'x"'}]}, {}, id="claims of one's own"),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("AR-10", "AR-11")
+@pytest.mark.parametrize(("changes", "wanted"), GOOD_TOKENS)
+def test_a_good_token_is_a_grant(changes: dict[str, Any], wanted: dict[str, Any]) -> None:
+    grant = ended(VERIFIER.verify(token(**changes), NOW))
+    for name, value in wanted.items():
+        assert getattr(grant, name) == value
+    if "principal" not in wanted:
+        assert grant.principal == f"{ISSUER}#sub:alice"
+
+
+def test_escaped_slashes_in_a_claims_name_are_no_double() -> None:
+    said = '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp","sub":"a","exp":1800000100,"https:\\/\\/x":1}'
+    assert ended(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims["https://x"] == 1
+
+
+def test_the_leeway_is_the_users() -> None:
+    strict = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, leeway=0)
+    assert "expired" in refusal(strict, token(exp=NOW))
+    assert "not valid yet" in refusal(strict, token(nbf=NOW + 0.5))
+    assert ended(strict.verify(token(exp=NOW + 0.5), NOW)).expires_at == NOW + 0.5
+
+
+def test_a_key_without_a_name_is_good_for_tokens_that_name_one_or_none() -> None:
+    nameless = {name: value for name, value in EC.as_dict(private=False).items() if name != "kid"}
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks=as_bytes({"keys": [nameless]}))
+    for kid in ("ec", "other", None):
+        assert ended(verifier.verify(token(header={"kid": kid}), NOW)).client_id == "app"
+
+
+def test_a_token_without_a_name_is_good_if_only_one_key_fits() -> None:
+    assert ended(VERIFIER.verify(token("ES384", header={"kid": None}), NOW)).client_id == "app"
+    two = public(EC, type(EC).derive_key(b"other" * 8, "P-256", {"kid": "ec2"}))
+    assert "which key" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=two), token(header={"kid": None}))
+    assert "which key" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=public(EC, EC)), GOOD)
+
+
+# -- What is configured ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"jwks": JWKS, "jwks_uri": JWKS_URI}, "one of"),
+        ({"jwks": JWKS, "secret": SECRET}, "one of"),
+        ({"jwks": JWKS, "algorithms": ["HS256"]}, "algorithms are some of"),
+        ({"jwks": JWKS, "algorithms": ["none"]}, "algorithms are some of"),
+        ({"jwks": JWKS, "algorithms": []}, "algorithms are some of"),
+        ({"jwks": JWKS, "algorithms": ["RS256", "HS256"]}, "algorithms are some of"),
+        ({"secret": SECRET, "algorithms": ["RS256"]}, "algorithms are some of EdDSA|algorithms are some of HS256"),
+        ({"secret": b"short"}, "5 bytes; 32 are the least"),
+        ({"secret": RSA.as_pem(private=False)}, "public key"),
+        ({"jwks": {"keys": []}}, "no public key"),
+        ({"jwks": {"keys": [OCT.as_dict()]}}, "no public key"),
+        ({"jwks": {"keys": [RSA.as_dict(private=True)]}}, "no public key"),
+        ({"jwks": {}}, "no JWK Set"),
+        ({"jwks": b"keys"}, "no JWK Set"),
+        ({"jwks": {"keys": [{}] * 51}}, "51 keys"),
+        ({"jwks_uri": "http://as.example.com/keys"}, "jwks_uri is not https"),
+        ({"jwks_uri": "file:///etc/passwd"}, "jwks_uri is neither"),
+    ],
+)  # fmt: skip
+def test_what_is_configured_wrongly_is_said_at_once(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        JwtVerifier(ISSUER, RESOURCE, **options)
+
+
+def test_an_issuer_that_is_to_be_asked_is_a_url() -> None:
+    with pytest.raises(ValueError, match="issuer is neither https nor http"):
+        JwtVerifier("my-issuer", RESOURCE)
+    assert (
+        ended(JwtVerifier("my-issuer", RESOURCE, jwks=JWKS).verify(token(iss="my-issuer"), NOW)).client_id
+        == "app"
+    )
+
+
+@pytest.mark.parametrize("audience", ["", [], [""]])
+def test_an_audience_is_wanted(audience: Any) -> None:
+    with pytest.raises(ValueError, match="an audience is wanted"):
+        JwtVerifier(ISSUER, audience, jwks=JWKS)
+
+
+def test_an_audience_of_a_host_alone_has_two_spellings() -> None:
+    for name in ("https://mcp.example.com", "https://mcp.example.com/"):
+        verifier = JwtVerifier(ISSUER, name, jwks=JWKS)
+        for said in ("https://mcp.example.com", "https://mcp.example.com/"):
+            assert ended(verifier.verify(token(aud=said), NOW)).client_id == "app"
+        assert "another audience" in refusal(verifier, token(aud="https://mcp.example.com//"))
+        assert "another audience" in refusal(verifier, token(aud=RESOURCE))
+
+
+def test_audiences_may_be_several_and_anything() -> None:
+    verifier = JwtVerifier(ISSUER, ["api://files", RESOURCE], jwks=JWKS)
+    assert ended(verifier.verify(token(aud="api://files"), NOW)).client_id == "app"
+    assert ended(verifier.verify(GOOD, NOW)).client_id == "app"
+    assert "another audience" in refusal(verifier, token(aud="api://files/x"))
+
+
+def test_keys_are_fetched_when_they_are_needed() -> None:
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
+    assert "form" in refusal(verifier, "junk")
+    assert played(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply())]).client_id == "app"
+    assert ended(verifier.verify(token("RS256"), NOW)).client_id == "app"
+
+
+def test_keys_that_cannot_be_had_are_no_refusal() -> None:
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
+    with pytest.raises(VerifierUnavailable, match="HTTP status 500"):
+        played(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply(status=500))])
+
+
+def test_repr_tells_the_issuer_and_no_keys() -> None:
+    assert repr(VERIFIER) == f"<JwtVerifier of {ISSUER}, <6 keys>>"
+    assert repr(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)) == f"<JwtVerifier of {ISSUER}, <0 keys>>"
+    assert repr(JwtVerifier(ISSUER, RESOURCE, secret=SECRET)) == f"<JwtVerifier of {ISSUER}, <1 keys>>"

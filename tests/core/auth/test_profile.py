@@ -1,0 +1,85 @@
+"""What a user may write into a profile, and what is refused at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core.auth import ClientProfile, EnterpriseManaged, JwtBearer, Secret
+
+CIMD = "https://app.example.com/client.json"
+SECRET = Secret("canary-4711")
+MANAGED = EnterpriseManaged(lambda: "t", "https://idp.com/token", "c", SECRET)
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"redirect_uri": "http://e.com/cb"}, "neither https nor http on loopback"),
+    ({"redirect_uri": "com.example.app:/cb"}, "neither https nor http on loopback"),
+    ({"redirect_uri": "http://localhost/cb#x"}, "has a fragment"),
+    ({"client_metadata_url": "https://e.com"}, "no https URL with a path"),
+    ({"client_metadata_url": "https://e.com/"}, "no https URL with a path"),
+    ({"client_metadata_url": "http://localhost/x.json"}, "no https URL with a path"),
+    ({"client_metadata_url": "https://e.com/x#y"}, "no https URL with a path"),
+    ({"client_secret": SECRET}, "client_secret without client_id"),
+    ({"grant": "client_credentials"}, "needs client_id, and client_secret or private_key"),
+    ({"grant": "client_credentials", "client_id": "c"}, "needs client_id, and client_secret or private_key"),
+    ({"grant": "client_credentials", "client_metadata_url": CIMD}, "needs client_id"),
+    ({"grant": JwtBearer(lambda: "x")}, "give client_id"),
+    ({"grant": MANAGED}, "give client_id"),
+]
+
+
+@pytest.mark.requirement("AQ-4", "AG-6")
+@pytest.mark.parametrize(("members", "text"), REFUSED)
+def test_what_cannot_work(members: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        ClientProfile(**members)
+
+
+TAKEN: list[dict[str, Any]] = [
+    {},
+    {"redirect_uri": "https://e.com/cb"},
+    {"redirect_uri": "http://[::1]:8080/cb"},
+    {"client_metadata_url": CIMD},
+    {"client_id": "c", "client_secret": SECRET},
+    {"grant": "client_credentials", "client_id": "c", "client_secret": SECRET},
+    {"grant": "client_credentials", "client_metadata_url": CIMD, "private_key": SECRET},
+    {"grant": JwtBearer(lambda: "x"), "client_id": "c"},
+    {"grant": MANAGED, "client_id": "c"},
+]
+
+
+@pytest.mark.parametrize("members", TAKEN)
+def test_what_can(members: dict[str, Any]) -> None:
+    profile = ClientProfile(**members)
+    assert profile.interactive is ("grant" not in members)
+    assert "canary" not in repr(profile)
+
+
+@pytest.mark.requirement("AQ-6")
+@pytest.mark.parametrize(
+    ("redirect_uri", "type"),
+    [
+        ("http://127.0.0.1:0/callback", "native"),
+        ("http://localhost:3000/callback", "native"),
+        ("https://localhost/callback", "native"),
+        ("https://e.com/callback", "web"),
+    ],
+)
+def test_the_type_of_the_application(redirect_uri: str, type: str) -> None:
+    assert ClientProfile(redirect_uri=redirect_uri).application_type == type
+
+
+@pytest.mark.requirement("AX-1", "AX-2", "AG-8")
+@pytest.mark.parametrize(
+    ("grant", "names"),
+    [
+        ("authorization_code", []),
+        ("client_credentials", ["io.modelcontextprotocol/oauth-client-credentials"]),
+        (MANAGED, ["io.modelcontextprotocol/enterprise-managed-authorization"]),
+        (JwtBearer(lambda: "x"), []),
+    ],
+)
+def test_what_a_client_declares(grant: Any, names: list[str]) -> None:
+    profile = ClientProfile(grant=grant, client_id="c", client_secret=SECRET)
+    assert profile.extensions == {name: {} for name in names}

@@ -1,0 +1,307 @@
+"""Proofs of possession: good once, for one request, and for no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from joserfc.jwk import ECKey
+
+from mcp_core.auth import _proof
+from mcp_core.auth._dpop import Prover, new_seed
+from mcp_core.auth._grant import VerifierUnavailable
+from mcp_core.auth._jose import BadToken
+from mcp_core.auth._proof import BadProof, NonceWanted, Proofs, same_url
+from mcp_core.auth._secret import Secret
+from tests.core.auth.minting import (
+    CLAIMS,
+    ED,
+    HOLDER,
+    JKT,
+    KEYS,
+    NOW,
+    OCT,
+    RESOURCE,
+    RSA,
+    STRANGER,
+    forge,
+    proof,
+)
+
+TOKEN = "canary-token"
+NONCE_KEY = b"n" * 32
+PUBLIC = HOLDER.as_dict(private=False)
+
+
+def check(proofs: Proofs, text: str, now: float = NOW, **options: Any) -> None:
+    request: dict[str, Any] = {
+        "method": "POST",
+        "urls": [RESOURCE],
+        "token": TOKEN,
+        "jkt": JKT,
+        "now": now,
+    } | options
+    proofs.check(text, **request)
+
+
+def refusal(text: str, **options: Any) -> str:
+    proofs = Proofs()
+    with pytest.raises(BadProof) as caught:
+        check(proofs, text, **options)
+    assert repr(proofs) == "<Proofs, 0 remembered>"
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("alg", ["ES256", "ES384", "ES512", "RS256", "PS256", "EdDSA", "Ed25519"])
+def test_a_proof_is_good_once(alg: str) -> None:
+    key = KEYS["Ed25519" if alg == "EdDSA" else alg]
+    proofs, text = Proofs(), proof(TOKEN, key=key, alg=alg)
+    check(proofs, text, jkt=key.thumbprint())
+    with pytest.raises(BadProof, match="used before"):
+        check(proofs, text, jkt=key.thumbprint())
+    check(proofs, proof(TOKEN, key=key, alg=alg, jti="p2"), jkt=key.thumbprint())
+    assert repr(proofs) == "<Proofs, 2 remembered>"
+
+
+def test_what_our_own_client_makes_is_good() -> None:
+    def entropy(size: int) -> bytes:
+        counted.append(size)
+        return bytes([len(counted)]) * size
+
+    counted: list[int] = []
+    prover = Prover(new_seed(entropy), entropy=entropy, wall_time=lambda: NOW)
+    proofs = Proofs(NONCE_KEY)
+    jkt = prover._key.thumbprint
+    with pytest.raises(NonceWanted):
+        check(proofs, prover.proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
+    prover.keep_nonce(RESOURCE, proofs.nonce(NOW))
+    check(proofs, prover.proof("POST", RESOURCE + "?x=1", Secret(TOKEN)), jkt=jkt)
+    check(proofs, prover.proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
+
+
+# Proofs that are none, and words of the reason.
+BAD_PROOFS: list[Any] = [
+    ("", "not the form"),
+    ("x" * 20_000, "longer than"),
+    ("a.b.c.d.e", "encrypted"),
+    ("\xff.\xff.\xff", "base64url"),
+    (proof(TOKEN)[:-4] + "AAAA", "signature"),
+    (proof(TOKEN, header={"typ": "JWT"}), "type dpop"),
+    (proof(TOKEN, header={"typ": None}), "type dpop"),
+    (proof(TOKEN, header={"typ": "at+jwt"}), "type dpop"),
+    (proof(TOKEN, header={"jwk": None}), "type dpop"),
+    (proof(TOKEN, header={"alg": "none"}), "algorithm"),
+    (proof(TOKEN, header={"alg": "HS256"}), "algorithm"),
+    (forge({"typ": "dpop+jwt", "alg": "HS256", "jwk": OCT.as_dict()}, CLAIMS, OCT, "HS256"), "algorithm"),
+    (proof(TOKEN, header={"crit": ["x"], "x": 1}), "extension"),
+    (proof(TOKEN, header={"jwk": {}}), "no usable key"),
+    (proof(TOKEN, header={"jwk": "https://evil.example"}), "no usable key"),
+    (proof(TOKEN, header={"jwk": HOLDER.as_dict(private=True)}), "private key"),
+    (proof(TOKEN, header={"jwk": OCT.as_dict()}), "private key or a secret"),
+    (proof(TOKEN, header={"jwk": RSA.as_dict(private=False)}), "another key"),
+    (proof(TOKEN, header={"jwk": PUBLIC | {"kid": "x", "use": "enc"}}), "not for signatures"),
+    (proof(TOKEN, header={"jwk": PUBLIC | {"alg": "ES384"}}), "do not belong together"),
+    (proof(TOKEN, key=STRANGER), "another key"),
+    (proof(TOKEN, key=STRANGER, header={"jwk": PUBLIC}), "signature"),
+    (proof(TOKEN, key=ED, alg="EdDSA"), "another key"),
+    *((proof(TOKEN, without=name), "not the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    *((proof(TOKEN, **{name: value}), "not the claims") for name in ("jti", "htm", "htu", "ath", "nonce") for value in (1, ["x"])),
+    *((proof(TOKEN, **{name: None}), "not the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    (proof(TOKEN, iat=str(NOW)), "not the claims"),
+    (proof(TOKEN, iat=True), "not the claims"),
+    (proof(TOKEN, jti=""), "no identifier"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b"[]", HOLDER), "not the claims"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER), "not the claims"),
+    (proof(TOKEN, htm="GET"), "another method"),
+    (proof(TOKEN, htm="post"), "another method"),
+    (proof(TOKEN, htu="https://mcp.example.com/"), "another URL"),
+    (proof(TOKEN, htu="https://mcp.example.com/mcp/"), "another URL"),
+    (proof(TOKEN, htu="http://mcp.example.com/mcp"), "another URL"),
+    (proof(TOKEN, htu="https://mcp.example.com:8443/mcp"), "another URL"),
+    (proof(TOKEN, htu="https://mcp.example.com/MCP"), "another URL"),
+    (proof(TOKEN, htu="https://user@mcp.example.com/mcp"), "another URL"),
+    (proof(TOKEN, htu="https://mcp.example.com/mcp\n"), "another URL"),
+    (proof(TOKEN, htu="/mcp"), "another URL"),
+    (proof(TOKEN, htu=""), "another URL"),
+    (proof("other"), "another token"),
+    (proof(TOKEN, ath=""), "another token"),
+    (proof(TOKEN, ath="é"), "another token"),
+    (proof(TOKEN, iat=NOW - 61), "too old"),
+    (proof(TOKEN, iat=NOW + 61), "too old"),
+    (proof(TOKEN, iat=0), "too old"),
+    (proof(TOKEN, iat=-NOW), "too old"),
+    (proof(TOKEN, iat=1e300), "too old"),
+    (proof(TOKEN, iat=10**400), "not the claims"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_PROOFS)
+def test_a_bad_proof_is_refused_for_its_reason(text: str, words: str) -> None:
+    reason = refusal(text)
+    assert words in reason
+    assert "canary" not in reason
+    assert reason.isascii()
+
+
+@given(st.text() | st.from_regex(r"\A[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\Z"))
+@example("\ud800")
+def test_whatever_comes_is_refused_and_nothing_else(text: str) -> None:
+    assert refusal(text)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["jti", "htm", "htu", "iat", "ath", "nonce"]), st.none() | st.text() | st.integers() | st.floats(
+        allow_nan=False, allow_infinity=False
+    ), min_size=1)
+)  # fmt: skip
+def test_claims_of_any_type_are_refused_or_good(claims: dict[str, Any]) -> None:
+    try:
+        check(Proofs(), proof(TOKEN, **claims))
+    except BadProof:
+        return
+    assert set(claims) <= {"jti", "nonce", "iat"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "good"), [(-60, True), (-60.5, False), (60, True), (60.5, False), (0, True)]
+)
+def test_a_proof_is_good_for_a_minute(seconds: float, good: bool) -> None:
+    text = proof(TOKEN, iat=NOW + seconds)
+    if good:
+        check(Proofs(), text)
+    else:
+        assert "too old" in refusal(text)
+
+
+def test_one_of_the_urls_is_enough() -> None:
+    check(Proofs(), proof(TOKEN), urls=["https://mcp.example.com/sse", RESOURCE])
+    assert "another URL" in refusal(proof(TOKEN), urls=[])
+
+
+# -- Used before -------------------------------------------------------------------------------------------------------
+
+
+def test_proofs_are_remembered_for_as_long_as_they_could_be_good() -> None:
+    proofs = Proofs()
+    check(proofs, proof(TOKEN, jti="late", iat=NOW + 60))
+    check(proofs, proof(TOKEN, jti="soon", iat=NOW))
+    for now, remembered in ((NOW, 3), (NOW + 60, 4), (NOW + 61, 5), (NOW + 120, 6)):
+        with pytest.raises(BadProof, match="used before"):
+            check(proofs, proof(TOKEN, jti="late", iat=NOW + 60), now)
+        check(proofs, proof(TOKEN, jti=str(now), iat=now), now)
+        assert repr(proofs) == f"<Proofs, {remembered} remembered>"
+    check(proofs, proof(TOKEN, jti="last", iat=NOW + 130), NOW + 130)
+    assert repr(proofs) == "<Proofs, 2 remembered>"
+
+
+def test_an_identifier_is_of_one_key() -> None:
+    other = ECKey.derive_key(b"other" * 8, "P-256")
+    proofs = Proofs()
+    check(proofs, proof(TOKEN))
+    check(proofs, proof(TOKEN, key=other), jkt=other.thumbprint())
+
+
+def test_if_there_are_too_many_they_cannot_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_proof, "_REMEMBERED", 3)
+    proofs = Proofs()
+    for index in range(3):
+        check(proofs, proof(TOKEN, jti=str(index)))
+    with pytest.raises(VerifierUnavailable, match="more proofs"):
+        check(proofs, proof(TOKEN, jti="3"))
+    with pytest.raises(BadProof, match="used before"):
+        check(proofs, proof(TOKEN, jti="0"))
+    check(proofs, proof(TOKEN, jti="3", iat=NOW + 61), NOW + 61)
+    assert repr(proofs) == "<Proofs, 1 remembered>"
+
+
+def test_a_bad_proof_does_not_fill_the_memory() -> None:
+    proofs = Proofs()
+    for text, _ in BAD_PROOFS:
+        with pytest.raises(BadProof):
+            check(proofs, text)
+    assert repr(proofs) == "<Proofs, 0 remembered>"
+
+
+# -- Nonces ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_nonce_is_good_for_five_to_ten_minutes() -> None:
+    start = NOW - NOW % 300
+    nonce = Proofs(NONCE_KEY).nonce(start)
+    assert nonce is not None
+    for later, good in ((0, True), (299, True), (300, True), (599, True), (600, False), (-1, False)):
+        proofs, now = Proofs(NONCE_KEY), start + later
+        text = proof(TOKEN, iat=now, nonce=nonce)
+        if good:
+            check(proofs, text, now)
+        else:
+            with pytest.raises(NonceWanted, match="has not the nonce"):
+                check(proofs, text, now)
+
+
+@pytest.mark.parametrize("nonce", [None, "", "x", "é", Proofs(b"o" * 32).nonce(NOW)])
+def test_a_nonce_that_is_wanted_and_not_there(nonce: str | None) -> None:
+    proofs = Proofs(NONCE_KEY)
+    with pytest.raises(NonceWanted):
+        check(proofs, proof(TOKEN, nonce=nonce))
+    assert repr(proofs) == "<Proofs, 0 remembered, with nonces>"
+
+
+def test_without_a_key_there_are_no_nonces() -> None:
+    assert Proofs().nonce(NOW) is None
+    check(Proofs(), proof(TOKEN, nonce="any"))
+    with pytest.raises(ValueError, match="31 bytes; 32 are the least"):
+        Proofs(b"x" * 31)
+
+
+def test_processes_with_the_same_key_know_each_others_nonces() -> None:
+    nonce = Proofs(NONCE_KEY).nonce(NOW)
+    check(Proofs(NONCE_KEY), proof(TOKEN, nonce=nonce))
+    assert nonce != Proofs(NONCE_KEY).nonce(NOW + 300)
+
+
+# -- URLs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (RESOURCE, RESOURCE, True),
+        (RESOURCE, "HTTPS://MCP.Example.COM/mcp", True),
+        (RESOURCE, "https://mcp.example.com:443/mcp", True),
+        (RESOURCE, "https://mcp.example.com/mcp?a=b", True),
+        (RESOURCE, "https://mcp.example.com/mcp#a", True),
+        (RESOURCE, "https://mcp.example.com/mcp?a=b#c?d", True),
+        (RESOURCE, "https://mcp.example.com/%6Dcp", True),
+        (RESOURCE, "https://mcp.example.com/%4Dcp", False),
+        (RESOURCE, "https://mcp.example.com/mcp%2F", False),
+        ("https://e.com/a%2fb", "https://e.com/a%2Fb", True),
+        ("https://e.com/a%2fb", "https://e.com/a/b", False),
+        ("https://e.com/%257e", "https://e.com/%7e", False),
+        ("https://e.com", "https://e.com/", True),
+        ("https://e.com", "https://e.com//", False),
+        ("http://127.0.0.1:8000/mcp", "http://127.0.0.1:8000/mcp", True),
+        ("http://127.0.0.1:8000/mcp", "http://127.0.0.1/mcp", False),
+        ("http://127.0.0.1:80/mcp", "http://127.0.0.1/mcp", True),
+        ("http://e.com/", "http://e.com/", False),
+        ("", "", False),
+        ("https://e.com:x/", "https://e.com:x/", False),
+        ("https://[::1/", "https://[::1/", False),
+    ],
+)
+def test_the_same_url(one: str, other: str, same: bool) -> None:
+    assert same_url(one, other) is same
+    assert same_url(other, one) is same
+
+
+@given(st.text(), st.text())
+def test_no_text_is_too_odd_to_be_compared(one: str, other: str) -> None:
+    assert same_url(f"https://e.com/{one}", other) in (True, False)
+    assert same_url(one, one) in (True, False)
+
+
+def test_a_proof_is_a_token_that_is_none() -> None:
+    assert issubclass(NonceWanted, BadProof)
+    assert issubclass(BadProof, BadToken)

@@ -1,0 +1,267 @@
+"""Who we are to an authorization server: what is asked, what is kept, what is used again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core import AuthRequired
+from mcp_core.auth import AuthorizationFailed, FetchFailed, HttpReply, Secret
+from mcp_core.auth._registration import Identity, client_key, identify, known_identity
+from mcp_core.auth._tokens import Tokens
+from tests.core.auth.play import (
+    AS,
+    MCP,
+    REDIRECT,
+    Script,
+    authority,
+    play,
+    posted,
+    profile,
+    refused,
+    registered,
+    status,
+)
+
+CIMD = "https://app.example.com/client.json"
+SECRET = Secret("s")
+REGISTER = f"{AS}/register"
+
+
+def who(
+    script: Script | None = None,
+    store: dict[str, bytes] | None = None,
+    *,
+    scopes: tuple[str, ...] = (),
+    redirect_uri: str = REDIRECT,
+    now: float = 1000.0,
+    issuer_: str = AS,
+    metadata: dict[str, Any] | None = None,
+    **members: Any,
+) -> Identity:
+    server = authority(issuer=issuer_, **(metadata or {})).server
+    flow = identify(
+        profile(**members), server, resource=MCP, redirect_uri=redirect_uri, scopes=scopes, now=now
+    )
+    return play(flow, script or [], store)
+
+
+SUPPORTED: dict[str, Any] = {"client_id_metadata_document_supported": True}
+
+
+@pytest.mark.requirement("AQ-2")
+@pytest.mark.parametrize(
+    ("members", "metadata", "client_id"),
+    [
+        ({"client_id": "c", "client_metadata_url": CIMD}, SUPPORTED, "c"),
+        ({"client_metadata_url": CIMD}, SUPPORTED, CIMD),
+        ({"client_metadata_url": CIMD}, {}, "test-client-id"),
+        ({"client_metadata_url": CIMD}, {"client_id_metadata_document_supported": False}, "test-client-id"),
+        ({}, SUPPORTED, "test-client-id"),
+    ],
+)
+def test_the_order(members: dict[str, Any], metadata: dict[str, Any], client_id: str) -> None:
+    script: Script = [(posted(REGISTER), registered())] if client_id == "test-client-id" else []
+    assert who(script, metadata=metadata, **members).client_id == client_id
+
+
+@pytest.mark.requirement("AQ-1", "AQ-2")
+def test_nobody_registers_us() -> None:
+    with pytest.raises(
+        AuthRequired, match=f"Register this one there with the redirect URI {REDIRECT} and set client_id"
+    ):
+        who(metadata={"registration_endpoint": None})
+
+
+def test_without_a_user_there_is_no_registration() -> None:
+    members: dict[str, Any] = {
+        "grant": "client_credentials",
+        "client_metadata_url": CIMD,
+        "private_key": SECRET,
+    }
+    with pytest.raises(AuthRequired):
+        who(**members)
+    assert who(metadata=SUPPORTED, **members) == Identity(CIMD, "private_key_jwt")
+
+
+BASIC, POST, NONE, JWT = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
+
+
+@pytest.mark.requirement("AQ-10")
+@pytest.mark.parametrize(
+    ("members", "supported", "method"),
+    [
+        ({}, [BASIC], NONE),
+        ({"client_secret": SECRET}, None, BASIC),
+        ({"client_secret": SECRET}, [POST, BASIC], BASIC),
+        ({"client_secret": SECRET}, [POST], POST),
+        ({"client_secret": SECRET}, [NONE], BASIC),
+        ({"client_secret": SECRET, "private_key": SECRET}, [POST], JWT),
+    ],
+)
+def test_how_a_client_registered_by_hand_shows_itself(
+    members: dict[str, Any], supported: list[str] | None, method: str
+) -> None:
+    identity = who(client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members)
+    assert identity == Identity("c", method, members.get("client_secret"))
+
+
+@pytest.mark.requirement("AQ-10", "AQ-6", "AQ-8", "AQ-9")
+@pytest.mark.parametrize(
+    ("supported", "asked", "given", "method"),
+    [
+        ([NONE, BASIC], NONE, None, NONE),
+        ([BASIC, POST], BASIC, None, BASIC),
+        ([POST], POST, None, POST),
+        (None, BASIC, None, BASIC),
+        (["tls_client_auth"], NONE, None, NONE),
+        ([BASIC], BASIC, POST, POST),  # what registration returned counts
+        ([BASIC], BASIC, NONE, NONE),
+    ],
+)
+def test_how_a_client_that_registers_itself_does(
+    supported: list[str] | None, asked: str, given: str | None, method: str
+) -> None:
+    expected = posted(
+        REGISTER,
+        client_name="tests",
+        redirect_uris=[REDIRECT],
+        application_type="native",
+        grant_types=["authorization_code", "refresh_token"],
+        response_types=["code"],
+        token_endpoint_auth_method=asked,
+        scope="a b",
+    )
+    script: Script = [(expected, registered(token_endpoint_auth_method=given))]
+    identity = who(script, scopes=("a", "b"), metadata={"token_endpoint_auth_methods_supported": supported})
+    secret = None if method == NONE else Secret("test-client-secret")
+    assert identity == Identity("test-client-id", method, secret, registered=True)
+
+
+REFUSALS: list[tuple[Any, str, str | None]] = [
+    (refused("invalid_redirect_uri"), f"does not take the redirect URI {REDIRECT}", "invalid_redirect_uri"),
+    (
+        refused("invalid_client_metadata", "no \x1b localhost"),
+        r"invalid_client_metadata \(no   localhost\)",
+        "invalid_client_metadata",
+    ),
+    (status(403), "did not register this client: status 403. Register it by hand", None),
+    (status(500), "status 500", None),
+    (HttpReply(201, [], b"<html>"), "the registration of this client cannot be read", None),
+    (registered(client_id=""), "usable client_id", None),
+    (registered(secret=None, token_endpoint_auth_method=BASIC), "which it cannot do without a secret", None),
+    (registered(token_endpoint_auth_method="x" * 100), f"for '{'x' * 40}', which it cannot do here", None),
+    (
+        FetchFailed("it took longer than 5 s"),
+        "no registration with 'http://localhost:1002': it took longer",
+        None,
+    ),
+]
+
+
+@pytest.mark.requirement("AQ-6")
+@pytest.mark.parametrize(("reply", "text", "error"), REFUSALS)
+def test_a_registration_that_fails(reply: Any, text: str, error: str | None) -> None:
+    store: dict[str, bytes] = {}
+    with pytest.raises(AuthorizationFailed, match=text) as caught:
+        who([(posted(REGISTER), reply)], store)
+    assert caught.value.error == error
+    assert store == {}
+
+
+def store_of(**more: Any) -> dict[str, bytes]:
+    kept = {"client_id": "kept", "method": "none", "redirect_uri": REDIRECT} | more
+    return {client_key(AS): json.dumps(kept).encode()}
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize(
+    ("store", "recalled"),
+    [
+        (store_of(), True),
+        (store_of(expires_at=1001), True),
+        (store_of(expires_at=1000), False),
+        (store_of(scope="a b c"), True),
+        (store_of(scope="a"), False),
+        (store_of(redirect_uri="http://localhost:3001/callback"), False),
+        (store_of(client_id=None), False),
+        ({client_key(AS): b"\x00garbage"}, False),
+        ({client_key("http://localhost:1003"): store_of()[client_key(AS)]}, False),
+    ],
+)
+def test_what_is_kept_is_used_again_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
+    script: Script = [] if recalled else [(posted(REGISTER), registered())]
+    identity = who(script, store, scopes=("a", "b"))
+    assert identity.recalled is recalled
+    assert identity.client_id == ("kept" if recalled else "test-client-id")
+
+
+@pytest.mark.requirement("AQ-7")
+def test_what_was_registered_is_kept_with_its_secret() -> None:
+    store: dict[str, bytes] = {}
+    reply = registered(token_endpoint_auth_method=POST, client_secret_expires_at=5000, scope="a")
+    first = who([(posted(REGISTER), reply)], store)
+    again = who([], store, scopes=("a",))
+    assert (again.client_id, again.method, again.secret) == (first.client_id, first.method, first.secret)
+    assert again.recalled
+    assert who([(posted(REGISTER), registered())], store, now=5000.0).recalled is False
+    forever: dict[str, bytes] = {}
+    who([(posted(REGISTER), registered(client_secret_expires_at=0))], forever)
+    assert who([], forever, now=1e12).recalled
+
+
+OTHER = "http://localhost:1003"
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize("members", [{}, {"issuer": AS}])
+def test_credentials_made_by_hand_stay_with_their_issuer(members: dict[str, Any]) -> None:
+    store: dict[str, bytes] = {}
+    assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+    assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+    with pytest.raises(
+        AuthorizationFailed, match="now names the authorization server 'http://localhost:1003'"
+    ):
+        who([], store, client_id="c", client_secret=SECRET, issuer_=OTHER, **members)
+
+
+@pytest.mark.requirement("AQ-7")
+def test_a_metadata_document_goes_everywhere() -> None:
+    store: dict[str, bytes] = {}
+    for issuer in (AS, OTHER):
+        assert who([], store, client_metadata_url=CIMD, issuer_=issuer, metadata=SUPPORTED).client_id == CIMD
+    assert store == {}
+
+
+def tokens(client_id: str, method: str | None = None) -> Tokens:
+    return Tokens(
+        access=SECRET,
+        issuer=AS,
+        resource=MCP,
+        client_id=client_id,
+        client_method=method,
+        client_secret=SECRET,
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "held", "identity"),
+    [
+        ({"client_id": "c"}, tokens("c"), Identity("c", NONE)),
+        ({"client_id": "c"}, tokens("d", POST), None),
+        ({"client_metadata_url": CIMD}, tokens(CIMD), Identity(CIMD, NONE)),
+        ({}, tokens("d", POST), Identity("d", POST, SECRET, registered=True)),
+        ({}, tokens("d"), None),
+        ({}, None, None),
+    ],
+)
+def test_as_whom_tokens_are_renewed(
+    members: dict[str, Any], held: Tokens | None, identity: Identity | None
+) -> None:
+    assert known_identity(profile(**members), authority(**SUPPORTED).server, held) == identity
+
+
+def test_nothing_secret_is_shown() -> None:
+    assert repr(Identity("c", POST, SECRET)).count("<secret>") == 1

@@ -1,0 +1,36 @@
+"""What is secret hides itself, however it is printed."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from rich.pretty import pretty_repr
+
+from mcp_core.auth import Secret
+from mcp_core.auth._secret import Opaque
+
+CANARY = "canary-4711"
+
+
+class Holder(Opaque, frozen=True):
+    text: str
+
+
+@pytest.mark.parametrize(("value", "text"), [(Secret(CANARY), "<secret>"), (Holder(CANARY), "<Holder>")])
+def test_what_is_shown(value: Any, text: str) -> None:
+    assert repr(value) == str(value) == f"{value}" == pretty_repr(value) == text
+    assert CANARY not in repr([value])
+
+
+def test_secrets() -> None:
+    secret = Secret(CANARY)
+    assert secret.reveal() == Secret(secret).reveal() == CANARY
+    assert secret == Secret(CANARY)
+    assert hash(secret) == hash(Secret(CANARY))
+    assert secret != Secret("é")
+    assert Secret("\ud800") == Secret("\ud800")
+    assert secret != CANARY
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(secret)
