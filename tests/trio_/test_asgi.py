@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 import trio
+from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
@@ -306,9 +307,9 @@ async def test_other_scopes() -> None:
 
 def mounted(app: App, where: str) -> Any:
     if where == "fastapi":
-        fastapi = pytest.importorskip("fastapi").FastAPI()
-        fastapi.mount("/tools", app)
-        return fastapi
+        outer = FastAPI()
+        outer.mount("/tools", app)
+        return outer
     if where == "route":
         return Starlette(routes=[Route("/mcp", app)])
     if where == "root":
