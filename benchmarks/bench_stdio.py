@@ -375,6 +375,12 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for part, by_name in turns.items():
         columns = {name: medians(of_one) for name, of_one in by_name.items()}
+        # A processor time may be too short to be seen, for one and not for another.
+        seen = set.intersection(*map(set, columns.values()))
+        columns = {
+            name: {measure: figure for measure, figure in figures.items() if measure in seen}
+            for name, figures in columns.items()
+        }
         table(titles[part], columns)
         for measure, ours in columns["ours"].items():
             figures |= {
