@@ -12,10 +12,11 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from time import time
 from typing import Any, Final, Literal
 
 from mcp_core import Event
-from mcp_core.http import AsgiExchange, Conversation, Endpoint, Gate, HttpOptions, Site
+from mcp_core.http import AsgiExchange, Conversation, Door, Endpoint, Gate, Guard, HttpOptions, Site
 from mcp_core.registry import Server, Service
 
 from ._carrier import Carrier, apart
@@ -35,12 +36,14 @@ def asgi(
     origins: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
+    auth: Guard | None = None,
 ) -> AsgiApp:
     """An ASGI application that serves `server` in every revision, for uvicorn and frameworks on asyncio.
 
     By itself it is reached at `path`; mounted in another one, at the place where it is mounted, and at `path` beneath. `hosts` are
     the names under which it is reached, beside `localhost` and addresses; requests for others are refused. `origins` are web
-    pages that may ask from elsewhere. `reply` and `sessions` are as in `HttpOptions`.
+    pages that may ask from elsewhere. `reply` and `sessions` are as in `HttpOptions`. `auth` says who may ask: an
+    `mcp_core.auth.Guard`. Nothing is fetched here: its verifier is a function, `async` or not, or a `JwtVerifier` with its keys.
 
     *Resource handling*: at the end of its lifespan handlers get 5 s, then they are cancelled, and waited for. A server ends its
     connections first: give it a time for that (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open hold
@@ -49,14 +52,15 @@ def asgi(
     Raises:
         ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
     """
-    return AsgiApp(server, path, HttpOptions(gate=Gate(None, hosts, origins), reply=reply, sessions=sessions))
+    options = HttpOptions(gate=Gate(None, hosts, origins), reply=reply, sessions=sessions)
+    return AsgiApp(server, path, options, Door.of(auth, time, lambda text, e: _log.info(text, exc_info=e)))
 
 
 class AsgiApp:
     """What `asgi` gives: an ASGI 3 application. It may be served again when it is over."""
 
-    def __init__(self, server: Server, path: str, options: HttpOptions) -> None:
-        self._server, self._path, self._options = server, path, options
+    def __init__(self, server: Server, path: str, options: HttpOptions, door: Door | None = None) -> None:
+        self._server, self._path, self._options, self._door = server, path, options, door
         self._reception: _Reception | None = None
         self._beginning: asyncio.Task[None] | None = None
 
@@ -111,6 +115,7 @@ class AsgiApp:
                     self._options,
                     entropy=secrets.token_bytes,
                     param_headers=server.param_headers,
+                    door=self._door,
                 )
                 site = Site({"/": endpoint, self._path: endpoint})
                 reception = self._reception = _Reception(server, site, value)
@@ -138,6 +143,10 @@ class _Reception(Carrier):
         """Answer one request, as far as the client wants to hear it."""
         poked = _Poked()
         asked = AsgiExchange(self._site, scope, self.loop.time(), token=poked)
+        if (admission := asked.exchange.needs_grant) is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(admission.done_by(None, self.loop.time), 20)
+            admission.give_up(self.loop.time())
 
         async def hear() -> None:
             while not asked.over:

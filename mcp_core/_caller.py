@@ -397,6 +397,11 @@ class Caller(abc.ABC):
                 listing = Listing(method, member)
         return listing.items
 
+    def forget(self) -> None:
+        """Use none of the answers again that were kept: they may have been for another user."""
+        if self._cache is not None:
+            self._cache = ResultCache()
+
     def _tools(self, options: CallOptions) -> Steps[list[t.Tool]]:
         tools = yield from self._pages("tools/list", "tools", options)
         if not self.peer.dialect.lacks(t.Tool, "output_schema"):

@@ -106,8 +106,8 @@ class Connection:
     """
 
     __slots__ = tuple(
-        "config has_headers has_room peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive"
-        " _most_queued _now _opener _out _rejections _requests _rows".split()
+        "config has_headers has_room opener peer role state _asked _bucket _deaf _eof _events _hearing _intake _keep_alive"
+        " _most_queued _now _out _rejections _requests _rows".split()
     )
 
     def __init__(
@@ -127,7 +127,7 @@ class Connection:
         self._most_queued = config.limits.queued
         self._requests, self._out = Requests(config.limits), Outbox()
         self._asked = Asked(self._out)
-        self._opener: Opener | None = None
+        self.opener: Opener | None = None
         self._hearing: Hearing | None = None
         rate = config.limits.tool_calls
         self._bucket = bucket or (Bucket(rate) if rate is not None else None)
@@ -153,7 +153,7 @@ class Connection:
     @property
     def probing(self) -> bool:
         """Whether the opening waits, or waited at the end, for the answer to `server/discover`."""
-        return self._opener is not None and self._opener.probing
+        return self.opener is not None and self.opener.probing
 
     def queued(self, related: RequestId | None = None) -> int:
         """Bytes that wait to be sent: all, or those that belong to the peer's request `related`."""
@@ -210,7 +210,7 @@ class Connection:
         """The time is `now`: do what `next_deadline` announced, if it is due."""
         self._now = now
         self._requests.escape_if_due(now)
-        opener = self._opener
+        opener = self.opener
         if opener is not None and opener.deadline is not None and now >= opener.deadline:
             asked = opener.time_is_up()
             assert asked is not None
@@ -226,13 +226,13 @@ class Connection:
         if self.role is not _CLIENT or self.state is not State.NEW:
             raise LocalProtocolError("only a client opens a conversation, and only once")
         self._now, self.state = now, State.OPENING
-        self._opener = Opener(self.config, verdict)
+        self.opener = Opener(self.config, verdict)
         self._advance(None)
 
     def renew(self, now: float) -> None:
         """Client: begin anew, by a handshake, what the server has lost. A second `PeerReady` will say that it is done."""
         self._cancel_all()
-        self._now, self._opener = now, Opener(self.config, self.peer)
+        self._now, self.opener = now, Opener(self.config, self.peer)
         self._advance(None)
 
     def send_request(
@@ -389,7 +389,7 @@ class Connection:
     def next_deadline(self) -> float | None:
         """When to call `handle_timeout`, in the time that the other methods were given; None for never."""
         # Only a client opens, and only a server pauses.
-        deadline = self._opener.deadline if self._opener is not None else self._requests.escape
+        deadline = self.opener.deadline if self.opener is not None else self._requests.escape
         silence = self._keep_alive.deadline
         return deadline if silence is None else silence if deadline is None else min(deadline, silence)
 
@@ -460,7 +460,7 @@ class Connection:
             if wait:
                 self._refuse(id, too_often(wait, peer.dialect))
                 return
-        event = RequestReceived(id, row, admission.params, peer, raw, via.related)
+        event = RequestReceived(id, row, admission.params, peer, raw, via.related, via.grant)
         place = self._requests.add(event, Request(peer, terms, _OPEN, admission.progress_token))
         if place:
             self._events.append(event)
@@ -494,7 +494,7 @@ class Connection:
             assert envelope.error is not UNSET
             self._rejected(f"the peer could not read a message of ours: {error_of(envelope.error)}")
             return
-        if self._opener is not None and self._opener.takes_late(id, envelope.result):
+        if self.opener is not None and self.opener.takes_late(id, envelope.result):
             return
         call = self._asked.table.pop(id, None)
         if call is None:
@@ -565,9 +565,9 @@ class Connection:
 
     def _advance(self, reply: Reply | None) -> None:
         """Take the opening one step further."""
-        assert self._opener is not None
+        assert self.opener is not None
         try:
-            ask = self._opener.advance(reply, self._asked.next_id, self._now)
+            ask = self.opener.advance(reply, self._asked.next_id, self._now)
         except ConnectFailed as exc:
             self._end(exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}"))
             return
@@ -624,8 +624,8 @@ class Connection:
             self._hearing.end(tell=error is None)
         if state is _CLOSED:
             self._intake.clear()
-        if self._opener is not None:
-            self._opener.deadline = None
+        if self.opener is not None:
+            self.opener.deadline = None
         self._keep_alive.deadline = None
         reason = "the conversation is being closed" if error is None else None
         self._events.append(ConnectionClosed(self._asked.lose_all(reason), error))

@@ -13,11 +13,13 @@ Events are plain Structs: they compare by value and cost less than a dictionary.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ._dialects import Dialect
     from ._errors import McpTrioError, ProtocolError
     from ._methods import Method
@@ -36,6 +38,7 @@ __all__ = [
     "ConnectionClosed",
     "ErrorReceived",
     "Event",
+    "Granted",
     "InputRequested",
     "MessageRejected",
     "NeedData",
@@ -92,11 +95,24 @@ class PeerReady(Struct, gc=False):
     peer: Peer
 
 
+class Granted(Protocol):
+    """Who asks, as authenticated, and what that one may do; `mcp_core.auth.Grant` is one."""
+
+    @property
+    def principal(self) -> str: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def scopes(self) -> frozenset[str]: ...
+    @property
+    def claims(self) -> Mapping[str, Any]: ...
+
+
 class RequestReceived(Struct, gc=False):
     """The peer asks. End it with exactly one `send_result` or `send_error`, also if it is cancelled meanwhile.
 
     `params` is an object of `method.params`; `raw` the same undecoded, with members that the type does not know.
-    `related` is the request of ours on whose stream it came, where the transport tells.
+    `related` is the request of ours on whose stream it came, where the transport tells, and `grant` by what it was let in.
     """
 
     id: RequestId
@@ -105,6 +121,7 @@ class RequestReceived(Struct, gc=False):
     peer: Peer
     raw: Raw | bytes
     related: RequestId | None = None
+    grant: Granted | None = None
 
 
 class NotificationReceived(Struct, gc=False):

@@ -22,6 +22,7 @@ from ._jsonrpc import BadMessage, decode, is_batch, split_batch
 if TYPE_CHECKING:
     from ._admission import Mirror
     from ._config import Limits
+    from ._events import Granted
     from ._jsonrpc import Envelope
     from .types import RequestId
 
@@ -30,11 +31,12 @@ __all__ = ["Intake", "Via"]
 
 class Via(Struct, frozen=True, gc=False):
     """What a transport tells of a message beside its bytes: the request of ours on whose stream it came, what is said of it in
-    headers, and the status of the response that it is the body of."""
+    headers, the status of the response that it is the body of, and by what its sender was let in."""
 
     related: RequestId | None = None
     mirror: Mirror | None = None
     status: int | None = None
+    grant: Granted | None = None
 
 
 _NOTHING = Via()

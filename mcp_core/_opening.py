@@ -146,6 +146,11 @@ class Opener:
             self.deadline = now + ask.timeout
         return ask
 
+    def hold(self, now: float | None) -> None:
+        """While a user logs in (None) silence to the question that is out says nothing; its time begins anew at `now`."""
+        if self.ask is not None and self.ask.timeout is not None:
+            self.deadline = None if now is None else now + self.ask.timeout
+
     def time_is_up(self) -> RequestId | None:
         """Give up the question that is out; gives its request. An answer to the probe may still come."""
         if self.probing:

@@ -47,8 +47,12 @@ from ._memory import memory_pair
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
+    from mcp_core.auth import ClientProfile, Secret
+
     from ._asgi import AsgiApp, asgi
+    from ._authorization import Login
     from ._http_server import HttpAddress, run_http, serve_http
+    from ._storage import FileStorage, MemoryStorage, TokenStorage
 
 __all__ = [
     "Accepted",
@@ -61,23 +65,29 @@ __all__ = [
     "Changes",
     "Client",
     "ClientOptions",
+    "ClientProfile",
     "ConnectFailed",
     "ConnectionLost",
     "Context",
     "File",
+    "FileStorage",
     "Form",
     "FormSchema",
     "Grace",
     "HttpAddress",
     "Image",
     "LocalProtocolError",
+    "Login",
     "McpError",
     "McpTrioError",
+    "MemoryStorage",
     "PeerError",
     "Refused",
     "RemoteProtocolError",
     "ResourceNotFound",
+    "Secret",
     "Server",
+    "TokenStorage",
     "ToolError",
     "UrlElicitationRequired",
     "__version__",
@@ -99,7 +109,13 @@ __all__ = [
 # What serves HTTP is loaded when it is asked for first: a server on a pipe starts sooner without it.
 _LATER = {
     "AsgiApp": "._asgi",
+    "ClientProfile": "mcp_core.auth",
+    "FileStorage": "._storage",
     "HttpAddress": "._http_server",
+    "Login": "._authorization",
+    "MemoryStorage": "._storage",
+    "Secret": "mcp_core.auth",
+    "TokenStorage": "._storage",
     "asgi": "._asgi",
     "run_http": "._http_server",
     "serve_http": "._http_server",

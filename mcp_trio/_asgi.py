@@ -22,12 +22,14 @@ import trio
 
 from mcp_core.http import AsgiExchange, Endpoint, Gate, HttpOptions, Site
 
+from ._admitting import door_of
 from ._nursery import open_quiet_nursery
 from ._reception import Served, open_reception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
+    from mcp_core.http import Guard
     from mcp_core.registry import Server
 
     from ._reception import Reception
@@ -50,6 +52,7 @@ def asgi(
     origins: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
+    auth: Guard | None = None,
 ) -> AsgiApp:
     """An ASGI application that serves `server` in every revision, for a server or framework that runs on trio.
 
@@ -65,6 +68,7 @@ def asgi(
         reply: `"auto"` answers with JSON unless something is to be said before the answer, `"sse"` always with a stream, `"json"`
             never with one.
         sessions: whether the revisions that have a handshake get sessions. Without them nothing lasts longer than a request.
+        auth: who may ask: an `mcp_core.auth.Guard`. Its metadata is at paths from the root, so mount the application there.
 
     *Resource handling*: at the end of its lifespan, handlers that still run get 5 s, then they are cancelled; all streams end. Where
     nobody tells it of a lifespan, it ends with the run. A server ends its connections first: give it a time for that
@@ -75,16 +79,17 @@ def asgi(
         ValueError: one of `hosts` or `origins` is not written as above.
     """
     options = HttpOptions(gate=Gate(None, hosts, origins), reply=reply, sessions=sessions)
-    return AsgiApp(server, path, options)
+    return AsgiApp(server, path, options, auth)
 
 
 class AsgiApp:
     """What `asgi` gives: an ASGI 3 application."""
 
-    def __init__(self, server: Server, path: str, options: HttpOptions) -> None:
+    def __init__(self, server: Server, path: str, options: HttpOptions, auth: Guard | None = None) -> None:
         self._server = server
         self._path = path
         self._options = options
+        self._auth = auth
         self._reception: Reception | None = None
         self._beginning: _Beginning | None = None
 
@@ -163,6 +168,7 @@ class AsgiApp:
                     entropy=secrets.token_bytes,
                     param_headers=server.param_headers,
                     token=Served(server, value),
+                    door=door_of(self._auth),
                 )
                 async with open_reception(Site({"/": endpoint, self._path: endpoint})) as reception:
                     self._reception = reception
@@ -203,6 +209,7 @@ class _Visit:
         asked = self._asked
         try:
             self._reception.pump()
+            await self._reception.judged(asked.exchange)
             while asked.exchange.reading:
                 await self._hear(receive)
             await self._say()

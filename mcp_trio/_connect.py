@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     import trio
 
     from mcp_core import Connection, Event
+    from mcp_core.auth import ClientProfile
 
+    from ._authorization import Authorization, Login
     from ._child import Child, Stderr
     from ._client import Carrier
     from ._trace import Trace
@@ -60,13 +62,17 @@ class ClientOptions(CallerOptions, total=False):
 
 
 def connect(
-    target: str | Server | Sequence[str | os.PathLike[str]], **options: Unpack[ClientOptions]
+    target: str | Server | Sequence[str | os.PathLike[str]],
+    *,
+    auth: Login | ClientProfile | bool = False,
+    **options: Unpack[ClientOptions],
 ) -> AbstractAsyncContextManager[Client]:
     """Connect to a server and, at the end of the block, close it: `async with connect(target) as client: ...`.
 
     Args:
         target: a URL, `http://...` or `https://...` (`connect_http` has more to say about it); words of a command, which is
             started as a child process (so has `connect_stdio`); or a `Server`, which is run in this process.
+        auth: of a URL, whether to get an access token if the server wants one (see `connect_http`).
         options: see `ClientOptions`.
 
     *Resource handling* and *Error handling*: as `connect_http` and `connect_stdio`.
@@ -76,10 +82,12 @@ def connect(
         TypeError: the target is none of these.
         ValueError: an option is out of its range, or the URL cannot be read.
     """
+    if auth is not False and not isinstance(target, str):
+        raise ValueError("auth is for a server at a URL: others are as trusted as this process")
     if isinstance(target, Server):
         return _connect_memory(target, options)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
-        return connect_http(target, **options)
+        return connect_http(target, auth=auth, **options)
     if isinstance(target, str) or not hasattr(target, "__iter__"):
         raise TypeError(
             f"connect to a URL, to a Server or to a command as a list of words, not to {target!r}"
@@ -170,6 +178,7 @@ async def connect_http(
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
     proxy: str | None = "environment",
+    auth: Login | ClientProfile | bool = False,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server at a URL (2026-07-28, basic/transports/streamable-http, and what came before it).
@@ -183,6 +192,9 @@ async def connect_http(
         tls: whom to trust and what to show; by default what the system trusts.
         proxy: the URL of an HTTP proxy; `None` for none; by default the one that the environment has for this server (`HTTP_PROXY`,
             `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and none for a server on this machine.
+        auth: whether, and how, to get an access token from the authorization server that an MCP server names when it wants one
+            (2026-07-28, basic/authorization). `True` opens the user's browser and keeps the tokens in files of his; a
+            `ClientProfile` says who we are; a `Login` has more to say. While a user logs in, the time of a call runs on.
         options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
 
     *Resource handling*: at the end of the block a session is ended by telling the server, which has a second for it, and all
@@ -190,8 +202,8 @@ async def connect_http(
     *Error handling*: what the block raises passes through as it is, in no group. Redirects are not followed.
 
     Raises:
-        ConnectFailed: the server could not be reached or is not trusted, it wants an access token (then its cause is `AuthRequired`),
-            or no conversation came about.
+        ConnectFailed: the server could not be reached or is not trusted, it wants an access token (then its cause is `AuthRequired`, or
+            `AuthorizationFailed` if we could not get one), or no conversation came about.
         ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
     """
     from mcp_core.http import HttpClient, HttpClientOptions, Url
@@ -200,19 +212,30 @@ async def connect_http(
     from ._http_client import HttpCarrier
 
     told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    authorization: Authorization | None = None
+    if auth is not False:
+        from ._authorization import Authorization, login_of
+
+        login = login_of(auth)
+        told["extensions"] = {**login.profile.extensions, **(options.get("extensions") or {})}
+        authorization = Authorization(url, login, tls=tls)
     trace = options.get("trace")
     tell = None if trace is None else Watcher(trace).tell
     heard = None if tell is None else partial(tell, "received")
-    http_options = HttpClientOptions(headers=headers or {}, entropy=secrets.token_bytes, heard=heard)
+    http_options = HttpClientOptions(
+        headers=headers or {}, entropy=secrets.token_bytes, heard=heard, access=authorization
+    )
     way = Way(*Url.parse(url).origin, tls=tls, proxy=proxy)
     config = client_config(told)
 
     def carry(conn: Connection, take: Callable[[Event], None]) -> Carrier:
         sent = None if tell is None else partial(tell, "sent")
-        return HttpCarrier(HttpClient(conn, url, http_options), way, take, sent)
+        return HttpCarrier(HttpClient(conn, url, http_options), way, take, sent, authorization)
 
     async with open_quiet_nursery() as nursery:
         client = Client(config, told, carry)
+        if authorization is not None:
+            authorization.on_login = client.forget
         try:
             await client.open(nursery)
             yield client

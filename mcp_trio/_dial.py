@@ -96,6 +96,7 @@ class Way:
         port: where it listens.
         tls: how to do TLS with it; None for what the system does. Ignored with `http`.
         proxy: a URL, None for none, or `"environment"` for what that says.
+        address: of the host, if whoever asks has looked it up and means this one; not with a proxy.
 
     Raises:
         ConnectFailed: the environment names a proxy that cannot be used.
@@ -110,8 +111,10 @@ class Way:
         *,
         tls: ssl.SSLContext | None = None,
         proxy: str | None = ENVIRONMENT,
+        address: str | None = None,
     ) -> None:
         self.host, self.port = host, port
+        self._address = address or host
         self._tls: ssl.SSLContext | None = None
         if scheme == "https":
             self._tls = tls or _system_tls()
@@ -152,7 +155,7 @@ class Way:
         stream: trio.abc.Stream
         proxy = self._proxy
         if proxy is None:
-            stream = await _open(self.host, self.port, _authority(self.host, self.port))
+            stream = await _open(self._address, self.port, _authority(self.host, self.port))
         else:
             stream = await _open(proxy.host, proxy.port, str(proxy))
         try:

@@ -114,6 +114,8 @@ class H11Connection:
         self._lingers = False  # the client may be in the midst of sending
         # The exchange that is under way.
         self._exchange: Exchange | None = None
+        self._admitting: trio.CancelScope | None = None  # its guard is still asked
+        self._expects = False  # the client waits for a word before it sends the body
         self._head: ReceivedHead
         self._chunks: h11.Connection | None = None
         self._left = 0  # of its body, in bytes, or `CHUNKED`
@@ -320,25 +322,31 @@ class H11Connection:
         self._began = now
         exchange = self._exchange = self._reception.site.begin(head.request, now, token=self)
         self._fed = True
+        if exchange.needs_grant is not None:
+            self._admitting = self._reception.admit(exchange)
+        self._expects = head.expects
         if not head.length:
-            if exchange.reading:
-                exchange.receive_data(b"", now)
             return True
         self._body_until = now + _BODY
         if head.length == CHUNKED:
             self._chunks = chunks(incoming[:end])
             self._chunks.next_event()
-        if head.expects and exchange.reading and not self._incoming:
-            self._parts.append(_CONTINUE)
         return True
 
     def _exchange_goes_on(self, now: float) -> bool:
         """Feed the exchange and spell what it says. Gives whether it is complete."""
         exchange = self._exchange
         assert exchange is not None
-        if self._left and self._incoming and exchange.reading:
-            self._read_body(exchange, now)
-            self._fed = True
+        if exchange.reading:
+            if not self._left:
+                exchange.receive_data(b"", now)
+                self._fed = True
+            elif self._incoming:
+                self._read_body(exchange, now)
+                self._fed = True
+            elif self._expects:
+                self._parts.append(_CONTINUE)
+            self._expects = False
         self._pump()
         actions = exchange.actions_to_send()
         if actions:
@@ -407,6 +415,8 @@ class H11Connection:
     def _lose(self) -> None:
         """The exchange, if there is one, will not come to its end here."""
         exchange, self._exchange = self._exchange, None
+        if self._admitting is not None:
+            self._admitting.cancel()
         if exchange is not None:
             now = trio.current_time()
             if not exchange.over:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core import ConnectFailed, ConnectionLost, Pump
+from mcp_core import ConnectFailed, ConnectionLost, McpTrioError, Pump
 from mcp_core.http import Body, End, Head, Place, Pool, idle_time
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mcp_core import Event
     from mcp_core.http import Action, HttpCall, HttpClient
 
+    from ._authorization import Authorization
     from ._dial import Way
     from ._h11_client import H11Client
 
@@ -39,7 +40,7 @@ _DOUBT: Final = "is it a server of HTTP, and with TLS or without as the URL says
 
 class HttpCarrier:
     """Carries the conversation of `http` on connections that are made by `way`. `take` is called for each event, in order, without
-    waiting; `sent` with the body of each request.
+    waiting; `sent` with the body of each request. `authorization` gets the right to make requests, if the machine wants that shown.
 
     *Resource handling*: `aclose` closes every connection. *Error handling*: no connection is the conversation; what happens to one
     is told to the machine.
@@ -51,8 +52,10 @@ class HttpCarrier:
         way: Way,
         take: Callable[[Event], None],
         sent: Callable[[bytes], object] | None = None,
+        authorization: Authorization | None = None,
     ) -> None:
         self._http = http
+        self._authorization = authorization
         self._way = way
         self._sent = sent
         self._pool: Pool[H11Client] = Pool()
@@ -80,6 +83,8 @@ class HttpCarrier:
 
     def start(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
+        if self._authorization is not None:
+            self._authorization.start(nursery)
         nursery.start_soon(self._tick)
 
     def pump(self) -> None:
@@ -126,7 +131,7 @@ class HttpCarrier:
         if trio.current_effective_deadline() == -math.inf:
             scope.shield = True
             scope.deadline = trio.current_time() + _LAST_WORDS
-        problem: str | None = "it was cancelled"
+        problem: str | McpTrioError | None = "it was cancelled"
         try:
             with scope:
                 if call.body and self._sent is not None:
@@ -134,12 +139,44 @@ class HttpCarrier:
                 problem = await self._answered(call)
         finally:
             del self._calls[call.key]
-            self._http.response_ended(call.key, trio.current_time(), error=problem)
+            if isinstance(problem, McpTrioError):
+                self._http.denied(call.key, problem, trio.current_time())
+            else:
+                self._http.response_ended(call.key, trio.current_time(), error=problem)
             self.pump()
             self._ended.unpark_all()
 
-    async def _answered(self, call: HttpCall) -> str | None:
-        """Make a call; gives why its response did not come to its end, None if it did."""
+    async def _answered(self, call: HttpCall) -> str | McpTrioError | None:
+        """Make a call as often as it takes to have the right to it; gives what `_exchanged` does, or why there is none."""
+        authorization = self._authorization
+        if authorization is None or call.attempt is None:
+            return await self._exchanged(call)
+        try:
+            # Last words have no time for more than to be said.
+            last = self._calls[call.key].shield
+            while True:
+                if not last:
+                    await authorization.ready()
+                try:
+                    return await self._exchanged(call)
+                except _Refused:
+                    pass
+                self._http.hold(call.key, None)
+                self.pump()
+                try:
+                    await authorization.challenged(call.attempt)
+                finally:
+                    self._http.hold(call.key, trio.current_time())
+                    self.pump()
+        except McpTrioError as exc:
+            return exc
+
+    async def _exchanged(self, call: HttpCall) -> str | None:
+        """Make a call; gives why its response did not come to its end, None if it did.
+
+        Raises:
+            _Refused: there is no right to it, and something can be done about that.
+        """
         tries = 0
         while True:
             tries += 1
@@ -149,7 +186,10 @@ class HttpCarrier:
             try:
                 if connection is None:
                     connection = await self._way.dial()
-                good = await connection.run(self._way.address(call.head), call.body, attempt.take)
+                head = self._way.address(self._http.sign(call))
+                good = await connection.run(head, call.body, attempt.take)
+                if attempt.refused:
+                    raise _Refused
                 return None
             except (ConnectFailed, ValueError) as exc:
                 return str(exc)
@@ -181,16 +221,22 @@ class HttpCarrier:
                 return found
 
 
+class _Refused(Exception):
+    """There is no right to make a call, and something can be done about that."""
+
+
 class _Attempt:
     """What comes of a call on one connection, on its way to the machine.
 
-    `answered`: something has come. `lasts`: for how long the server keeps the connection, if it says so.
+    `answered`: something has come. `lasts`: for how long the server keeps the connection, if it says so. `refused`: it says that we
+    have no right to it, which the machine is not told.
     """
 
     def __init__(self, carrier: HttpCarrier, call: HttpCall) -> None:
-        self.answered = False
+        self.answered = self.refused = False
         self.lasts: float | None = None
         self._carrier = carrier
+        self._call = call
         self._key = call.key
 
     def take(self, actions: list[Action]) -> None:
@@ -201,6 +247,12 @@ class _Attempt:
                 http.response_data(key, action.data, now)
             elif type(action) is Head:
                 self.lasts = idle_time(dict(action.headers).get(b"keep-alive"))
+                if http.refused(self._call, action):
+                    self.refused = True
+                    # What it says beside is of no interest; mostly it is here already, and the connection is good for more.
+                    if type(actions[-1]) is not End:
+                        raise _Refused
+                    return
                 http.response_started(key, action, now)
         # The end is told when the connection is free for what that leads to.
         if type(actions[-1]) is not End:

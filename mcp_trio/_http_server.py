@@ -25,6 +25,7 @@ import trio
 from mcp_core.http import Endpoint, Gate, HttpOptions, Site
 from mcp_core.registry import Server
 
+from ._admitting import door_of
 from ._h11_server import H11Connection
 from ._nursery import open_quiet_nursery
 from ._reception import Served, open_reception
@@ -33,7 +34,7 @@ from ._stdio import stop_on_signals
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from mcp_core.http import PlainAnswer, RequestHead
+    from mcp_core.http import Guard, PlainAnswer, RequestHead
 
     from ._h11_server import Exchanged
     from ._reception import Reception
@@ -71,6 +72,7 @@ async def serve_http(
     routes: Mapping[str, Route] | None = None,
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
+    auth: Guard | Mapping[str, Guard] | None = None,
     connections: int = _CONNECTIONS,
     on_exchange: Callable[[Exchanged], object] | None = None,
     stop: trio.Event | None = None,
@@ -96,6 +98,9 @@ async def serve_http(
         reply: `"auto"` answers with JSON unless something is to be said before the answer, `"sse"` always with a stream, `"json"`
             never with one.
         sessions: whether the revisions that have a handshake get sessions. Without them nothing lasts longer than a request.
+        auth: who may ask: an `mcp_core.auth.Guard`, or several by the paths of their servers. Without one everybody may. No token is
+            handed on to handlers, nor to anybody else: what they ask of others they ask with tokens of their own, for a
+            token is good for the server only for which it was issued (2026-07-28, basic/authorization).
         connections: how many may be open; beyond that they are closed at once.
         on_exchange: called with an `Exchanged` when an exchange is over, for an access log. It must not wait.
         stop: once set, nobody is let in any more, and what is asked is refused as busy.
@@ -107,9 +112,12 @@ async def serve_http(
 
     Raises:
         OSError: the address cannot be listened on.
-        ValueError: one of `hosts` or `origins` is not written as above.
+        ValueError: one of `hosts` or `origins` is not written as above, or `auth` has a path at which nothing is served.
     """
     servers = server if isinstance(server, Mapping) else {path: server}
+    guards = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
+    for place in guards.keys() - servers.keys():
+        raise ValueError(f"auth has a guard for {place!r}, where nothing is served")
     if tls is not None:
         tls.set_alpn_protocols(["http/1.1"])
     gate = Gate(host, hosts, origins, scheme="https" if tls is not None else None)
@@ -128,6 +136,7 @@ async def serve_http(
         listeners,
         servers,
         options,
+        guards=guards,
         tls=tls,
         routes=routes or {},
         connections=connections,
@@ -143,6 +152,7 @@ async def serve_listening(
     servers: Mapping[str, Server],
     options: HttpOptions,
     *,
+    guards: Mapping[str, Guard | None] = {},
     tls: ssl.SSLContext | None = None,
     routes: Mapping[str, Route],
     connections: int = _CONNECTIONS,
@@ -164,6 +174,7 @@ async def serve_listening(
                 entropy=secrets.token_bytes,
                 param_headers=server.param_headers,
                 token=Served(server, value),
+                door=door_of(guards.get(path)),
             )
         reception = await opened.enter_async_context(open_reception(Site(endpoints, routes)))
         desk = Connections(reception, tls, connections, on_exchange)
@@ -269,6 +280,7 @@ def run_http(
     path: str = "/mcp",
     hosts: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
+    auth: Guard | None = None,
     grace: float = _GRACE,
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM arrives: the `main` of a server file. For more say `serve_http`.
@@ -281,7 +293,8 @@ def run_http(
         OSError: the address cannot be listened on.
     """
     code = trio.run(
-        _main, partial(serve_http, server, host, port, path=path, hosts=hosts, reply=reply, grace=grace)
+        _main,
+        partial(serve_http, server, host, port, path=path, hosts=hosts, reply=reply, auth=auth, grace=grace),
     )
     if code:
         raise SystemExit(code)

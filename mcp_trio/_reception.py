@@ -24,6 +24,7 @@ from mcp_core import NEED_DATA, ConnectionClosed, Fault, RequestReceived
 from mcp_core.registry import Service
 from mcp_core.types import ErrorData
 
+from ._admitting import Admitting
 from ._deadlines import Deadlines
 from ._jobs import start_job
 from ._nursery import open_quiet_nursery
@@ -71,6 +72,7 @@ class Reception:
         self.stopping = False
         self.deadlines = Deadlines()
         self._nursery = nursery
+        self._admitting = Admitting(nursery)
         self._timer = self.deadlines.new(self._handle_timeout)
         self._context = contextvars.copy_context()  # handlers start out of `pump`, which may run in any task
         self._services: set[Service] = set()
@@ -127,6 +129,24 @@ class Reception:
             self._settle()  # no deadline comes any nearer when something is taken
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
+
+    def admit(self, exchange: Exchange) -> trio.CancelScope:
+        """Do what the guard of `exchange` wants, and poke it then. To be cancelled when its client goes."""
+        scope = trio.CancelScope()
+        self._nursery.start_soon(self._admit, exchange, scope)
+        return scope
+
+    async def _admit(self, exchange: Exchange, scope: trio.CancelScope) -> None:
+        with scope:
+            await self.judged(exchange)
+            token: Poked = exchange.token
+            token.poke()
+
+    async def judged(self, exchange: Exchange) -> None:
+        """Do what the guard of `exchange` wants, if it wants anything, until it has judged."""
+        if exchange.needs_grant is not None:
+            await self._admitting.run(exchange.needs_grant)
+            self.pump_quietly()
 
     def write_soon(self, write: Write) -> None:
         """Have `write` run where it may wait: by the task of a job that is over anyway, or else by one of its own."""

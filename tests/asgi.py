@@ -18,6 +18,7 @@ import anyio
 import anyio.lowlevel
 
 from mcp_core import Limits
+from mcp_core.auth import Grant, Guard
 from mcp_core.registry import Context, Server
 from tests.core.http.site import GET, HOST, POST, D, E, initialize, meta, request
 
@@ -617,6 +618,52 @@ async def a_server_that_takes_nothing(make: Make) -> list[Call]:
     return host.calls[1:]
 
 
+RESOURCE: Final = "https://mcp.example.com/mcp"
+
+
+def _who(host: Host, token: str, **options: Any) -> Call:
+    headers = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
+    message = request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()})
+    return host.post(message, *headers, (b"authorization", b"Bearer " + token.encode()), **options)
+
+
+async def a_guard(make: Make) -> list[Call]:
+    grants = {"ann": Grant("ann", scopes=frozenset({"use"})), "bob": Grant("bob")}
+    guard = Guard(RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]})
+    async with hosting(make(Neutral().server, auth=guard)) as host:
+        assert text_of(await _who(host, "ann").end()) == "hi"
+        assert (await _who(host, "bob").end()).status == 403
+        assert (await _who(host, "eve").end()).status == 401
+        assert (await host.calling(1, "echo").end()).status == 401
+        listening = await host.ask("GET", GET)
+        assert b"resource_metadata=" in listening.headers[b"www-authenticate"]
+        metadata = await host.ask("GET", [HOST], path="/.well-known/oauth-protected-resource/mcp")
+        assert json.loads(metadata.raw)["resource"] == RESOURCE
+    return host.calls
+
+
+async def a_guard_that_takes_its_time(make: Make) -> list[Call]:
+    asked, go = anyio.Event(), anyio.Event()
+
+    async def verify(token: str) -> Grant | None:
+        asked.set()
+        await go.wait()
+        if token == "fault":
+            raise LookupError
+        return Grant("ann") if token == "ann" else None
+
+    guard = Guard(RESOURCE, ["https://as.example.com"], verify)
+    async with hosting(make(Neutral().server, auth=guard)) as host:
+        first = _who(host, "ann")
+        await asked.wait()
+        others = _who(host, "eve"), _who(host, "fault")
+        assert not first.said
+        go.set()
+        assert text_of(await first.end()) == "hi"
+        assert [(await each.end()).status for each in others] == [401, 500]
+    return host.calls
+
+
 SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -636,5 +683,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         a_client_that_goes,
         a_client_that_comes_back,
         a_server_that_takes_nothing,
+        a_guard,
+        a_guard_that_takes_its_time,
     )
 }

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from ._asgi import AsgiExchange
 from ._authority import Gate
-from ._call import HttpCall, HttpClientOptions, Url
+from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions, Url
 from ._client import HttpClient
 from ._conversation import Conversation
 from ._endpoint import Endpoint
 from ._exchange import Exchange
+from ._guarding import Admission, Door, Guard, TurnedAway
 from ._http1 import HeadFault, head_end, head_fault, origin_form, unfinished_fault
 from ._messages import Action, Body, End, Head, Headers, RequestHead
 from ._options import HttpLimits, HttpOptions
@@ -19,14 +20,19 @@ from ._pool import Place, Pool, idle_time
 from ._site import PlainAnswer, Site
 
 __all__ = [
+    "Access",
+    "AccessAttempt",
     "Action",
+    "Admission",
     "AsgiExchange",
     "Body",
     "Conversation",
+    "Door",
     "End",
     "Endpoint",
     "Exchange",
     "Gate",
+    "Guard",
     "Head",
     "HeadFault",
     "Headers",
@@ -40,6 +46,7 @@ __all__ = [
     "Pool",
     "RequestHead",
     "Site",
+    "TurnedAway",
     "Url",
     "head_end",
     "head_fault",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ._messages import Headers
     from ._options import HttpOptions
 
-__all__ = ["ALLOWED", "LADDERS", "Asked", "Refused", "first_fault", "scan"]
+__all__ = ["ALLOWED", "LADDERS", "Asked", "Refused", "first_fault", "scan", "who_fault"]
 
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
 _SINGLE: Final = frozenset(
@@ -86,6 +86,11 @@ def first_fault(verb: bytes, asked: Asked, options: HttpOptions, config: Config)
         if refused is not None:
             return refused
     return None
+
+
+def who_fault(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    """Of that, what tells of who asks, as far as the head of a request does."""
+    return _host(asked, options, config) or _origin(asked, options, config)
 
 
 def _host(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:

@@ -54,6 +54,9 @@ class HttpClient:
     as it comes, and `response_ended` once; nothing more of one that was dropped. The only header that a call lacks is
     `content-length`. After the end of the conversation there may be calls left, to say good-bye, until `idle`.
 
+    With `options.access` a call is sent as `sign` gives its head, and `refused` is asked of each head that comes. If that says so, the
+    response is not told, but what the attempt asks for is done; meanwhile the call is `hold`. Then it is made again, or `denied`.
+
     A tool that cannot be called because of its `x-mcp-header` is left out of what `tools/list` gave, with a `MessageRejected` before.
 
     Args:
@@ -168,6 +171,49 @@ class HttpClient:
             self._times.pop(trip, None)
             trip.ended(error, now)
 
+    # -- The right to make a call ---------------------------------------------------------------------------------------------
+
+    def sign(self, call: HttpCall) -> RequestHead:
+        """The head of a call as it is sent this time: with what gives the right to make it."""
+        head = call.head
+        if call.attempt is None:
+            return head
+        shown = call.attempt.headers(head.method.decode(), self._url_of(head))
+        own = [(name.encode(), value.encode("latin-1")) for name, value in shown]
+        named = {name for name, _ in own}
+        return RequestHead(
+            head.method, head.target, [*(each for each in head.headers if each[0] not in named), *own]
+        )
+
+    def refused(self, call: HttpCall, head: Head) -> bool:
+        """Whether a response says that the right is missing, in a way that something can be done about. To be asked once for each
+        head, before anything else is told of it."""
+        if call.attempt is None:
+            return False
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
+        worth = call.attempt.received(head.status, headers, self._url_of(call.head))
+        return worth and call.key in self._trips and self.conn.state is not State.CLOSED
+
+    def hold(self, key: int, now: float | None) -> None:
+        """Somebody is asked for the right to make a call, which may take long (None); that is over `now`."""
+        trip = self._trips.get(key)
+        if trip is not None:
+            if self.conn.opener is not None:
+                self.conn.opener.hold(now)
+            if now is None:
+                self.at(trip, None)
+
+    def denied(self, key: int, error: McpTrioError, now: float) -> None:
+        """There is no right to make a call: what its caller is told, in place of an end of the response."""
+        trip = self._trips.pop(key, None)
+        if trip is not None:
+            trip.key = 0
+            self._times.pop(trip, None)
+            trip.denied(error, now)
+
+    def _url_of(self, head: RequestHead) -> str:
+        return f"{self.url.scheme}://{self.url.authority.decode()}{head.target.decode()}"
+
     # -- What a transport needs ----------------------------------------------------------------------------------------------------
 
     @property
@@ -187,8 +233,9 @@ class HttpClient:
         long: bool = False,
         brief: bool = False,
         own: Headers = [],  # noqa: B006 - it is not kept
+        operation: str = "",
     ) -> None:
-        """Make a call. `own` are headers that the caller of a method wants; they stand for those of the same name that are wanted
+        """Make a call. `operation` is what it does, for whoever gives the right to it. `own` are headers that the caller of a method wants; they stand for those of the same name that are wanted
         for all."""
         self._key = trip.key = key = self._key + 1
         self._trips[key] = trip
@@ -202,7 +249,9 @@ class HttpClient:
             *headers,
         ]
         head = RequestHead(method, target, all_headers)
-        self._calls.append(HttpCall(key, head, body, idempotent, long, brief))
+        access = self.options.access
+        attempt = None if access is None else access.attempt(operation)
+        self._calls.append(HttpCall(key, head, body, idempotent, long, brief, attempt))
 
     def withdraw(self, trip: Trip) -> bool:
         """Forget a trip whose call no driver has taken yet, so that it is never made. False if one has."""

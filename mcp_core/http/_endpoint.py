@@ -28,11 +28,12 @@ from mcp_core._methods import METHODS, Role
 from mcp_core._rate import Bucket
 from mcp_core._state import State
 
-from ._checks import ALLOWED, Refused, first_fault, scan, too_long
+from ._checks import ALLOWED, Refused, first_fault, scan, too_long, who_fault
 from ._conversation import Conversation, Session
 from ._cors import preflight, shared
 from ._exchange import Exchange, Mode
 from ._glance import Glance, look_into
+from ._guarding import GUARDED, Admission
 from ._headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from ._mirror import Mirror
 from ._sse import encode_event
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
 
     from mcp_core._config import Config
     from mcp_core._dialects import Dialect
-    from mcp_core._events import Event
+    from mcp_core._events import Event, Granted
     from mcp_core._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
+    from ._checks import Asked
+    from ._guarding import Door
     from ._messages import Headers, RequestHead
     from ._options import HttpOptions
 
@@ -90,6 +93,7 @@ class Endpoint:
         entropy: random bytes, for names that nobody can guess.
         param_headers: which arguments of a tool are mirrored in headers.
         token: for the driver.
+        door: who may enter; without one everybody.
 
     A `Site` has the same methods for all of its endpoints.
     """
@@ -102,10 +106,12 @@ class Endpoint:
         entropy: Callable[[int], bytes],
         param_headers: Callable[[str], ParamHeaders | None],
         token: Any = None,
+        door: Door | None = None,
     ) -> None:
         limits = options.limits
         self.options = options
         self.token = token
+        self.door = door
         self.retry = round(options.retry * 1000)
         self.now = 0.0
         self.log = EventLog(limits)
@@ -136,7 +142,7 @@ class Endpoint:
     # -- A request ---------------------------------------------------------------------------------------------------------
 
     def begin(self, head: RequestHead, now: float, *, token: object = None, principal: str = "") -> Exchange:
-        """A request begins. `principal` is who asks, as authenticated."""
+        """A request begins. `principal` is who asks, as authenticated, where no guard finds that out."""
         self.now = now
         if self._configure() is not self._config:
             self._refresh()
@@ -145,9 +151,31 @@ class Endpoint:
         asked = scan(head.headers)
         headers = exchange.headers = asked.headers
         exchange.is_head = verb == b"HEAD"
+        exchange.principal = principal
         origin = headers.get(b"origin")
         if origin is not None and self.options.gate.cross_origin(origin):
             exchange.extra = shared(origin)
+        if self.door is None or verb not in GUARDED:
+            return self._begun(exchange, head, asked)
+        refused = who_fault(asked, self.options, self._sessions)
+        if refused is not None:
+            return self._refuse(exchange, refused)
+        exchange.needs_grant = admission = Admission(self.door, exchange, head, asked)
+        admission.begin(now)
+        return exchange
+
+    def admitted(self, exchange: Exchange, head: RequestHead, asked: Asked, now: float) -> None:
+        """The guard knows who asks by `exchange`."""
+        self.now = now
+        self._begun(exchange, head, asked)
+
+    def turn_away(self, exchange: Exchange, refused: Refused, now: float) -> None:
+        """The guard does not let `exchange` in."""
+        self.now = now
+        self._refuse(exchange, refused)
+
+    def _begun(self, exchange: Exchange, head: RequestHead, asked: Asked) -> Exchange:
+        verb, headers = head.method, asked.headers
         refused = first_fault(verb, asked, self.options, self._sessions)
         if refused is not None:
             return self._refuse(exchange, refused)
@@ -155,7 +183,6 @@ class Endpoint:
             exchange.respond(204, headers=preflight(headers) if exchange.extra else [(b"allow", ALLOWED)])
             return self._mark(exchange)
         exchange.mirrored = asked.mirrored
-        exchange.principal = principal
         version = headers.get(PROTOCOL_VERSION)
         dialect = self._by_version.get(version) if version is not None else None
         # A version is named, and none that has sessions.
@@ -268,6 +295,8 @@ class Endpoint:
         """The body of `exchange` is complete."""
         self.now = now
         session = exchange.session
+        if exchange.grant is not None and self._is_forbidden(exchange, body, exchange.grant):
+            return
         if isinstance(session, Session):
             if self.sessions.get(session.id) is not session:
                 self._refuse(exchange, _NO_SESSION)
@@ -284,6 +313,18 @@ class Endpoint:
             self._posted_alone(exchange, body, self._exchanges, self._exchanges.stateless[0])
         else:
             self._posted_first(exchange, body)
+
+    def _is_forbidden(self, exchange: Exchange, body: bytes, grant: Granted) -> bool:
+        """Whether something in a body is not allowed to who asks; then it is answered."""
+        assert self.door is not None
+        assert self._config is not None
+        refused = self.door.judge(grant, body, self._config)
+        if refused is None:
+            return False
+        glance = look_into(body, self._config.limits)
+        exchange.method = glance.method
+        self._refuse(exchange, refused, glance.ids[0] if glance.ids else None)
+        return True
 
     def _posted_in_session(self, exchange: Exchange, session: Session, body: bytes) -> None:
         conn = session.conn
@@ -400,7 +441,7 @@ class Endpoint:
     def _feed(self, conversation: Conversation, exchange: Exchange, body: bytes) -> None:
         conversation.rejected = False
         mirror = Mirror(exchange.mirrored, self._param_headers)
-        conversation.conn.receive_message(body, self.now, Via(mirror=mirror))
+        conversation.conn.receive_message(body, self.now, Via(mirror=mirror, grant=exchange.grant))
         conversation.settle()
 
     # -- How exchanges go on -----------------------------------------------------------------------------------------------

@@ -20,10 +20,13 @@ from ._sse import COMMENT, encode_event
 
 if TYPE_CHECKING:
     from mcp_core._dialects import HttpRules
+    from mcp_core._events import Granted
 
+    from ._checks import Asked, Refused
     from ._conversation import Conversation
     from ._endpoint import Endpoint
-    from ._messages import Action, Headers
+    from ._guarding import Admission
+    from ._messages import Action, Headers, RequestHead
     from ._stream import Stream
 
 __all__ = ["Exchange", "Mode"]
@@ -58,7 +61,8 @@ class Exchange:
 
     `token` is the driver's own. Give it the body by `receive_data` as long as it is `reading`; write what `actions_to_send` gives
     whenever `Site.ready` names it; say that it was `disconnected` if the client goes before `over`. `hang_up`: the connection is to
-    be closed behind this response. `queued` are the bytes that wait to be taken.
+    be closed behind this response. `queued` are the bytes that wait to be taken. `needs_grant`: its guard wants something done first;
+    until then nothing is read.
     """
 
     __slots__ = (
@@ -70,6 +74,7 @@ class Exchange:
         "conversation",
         "cursor",
         "extra",
+        "grant",
         "hang_up",
         "headers",
         "is_head",
@@ -78,6 +83,7 @@ class Exchange:
         "method",
         "mirrored",
         "mode",
+        "needs_grant",
         "over",
         "principal",
         "reading",
@@ -103,6 +109,8 @@ class Exchange:
         self.headers: dict[bytes, bytes] = {}
         self.mirrored: Headers = []
         self.principal = ""
+        self.needs_grant: Admission | None = None  # its guard has not judged
+        self.grant: Granted | None = None
         self.reply = "auto"
         self.session: Conversation | None = None
         self.is_new = False  # the session begins with it
@@ -116,6 +124,22 @@ class Exchange:
     def __repr__(self) -> str:
         stream = f" of {self.stream!r} at {self.cursor}" if self.stream is not None else ""
         return f"<Exchange {self.mode.name}{stream}>"
+
+    # -- Who asks --------------------------------------------------------------------------------------------------------
+
+    def granted(self, grant: Granted, head: RequestHead, asked: Asked, now: float) -> None:
+        """Its guard knows who asks: it goes on."""
+        if self.needs_grant is not None:
+            assert self._endpoint is not None
+            self.needs_grant, self.grant, self.principal = None, grant, grant.principal
+            self._endpoint.admitted(self, head, asked, now)
+
+    def refused(self, refused: Refused, now: float) -> None:
+        """Its guard does not let it in."""
+        if self.needs_grant is not None:
+            assert self._endpoint is not None
+            self.needs_grant = None
+            self._endpoint.turn_away(self, refused, now)
 
     # -- What arrives ----------------------------------------------------------------------------------------------------
 
@@ -142,7 +166,7 @@ class Exchange:
         """The client is gone, or no longer reads. Harmless when all was taken."""
         if self.over or self.mode is GONE:
             return
-        self.mode, self.reading = GONE, False
+        self.mode, self.reading, self.needs_grant = GONE, False, None
         self._actions.clear()
         self._body = b""
         if self._endpoint is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 
 from ._response import Response, refusal
-from ._transport import Sent, Transport, Trip, may_repeat, own_headers
+from ._transport import Sent, Transport, Trip, may_repeat, operation_of, own_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +86,7 @@ class LegacySse(Transport):
             idempotent=may_repeat(out),
             brief=True,
             own=own_headers(out),
+            operation=operation_of(out),
         )
         return told
 
@@ -125,6 +126,11 @@ class LegacySse(Transport):
             self.client.turn_to(self._before)
             self._refused(now)
 
+    def denied(self, error: McpTrioError, now: float) -> None:
+        """There is no right to the stream."""
+        self.client.drop(self._stream)
+        self.client.conn.close(error)
+
 
 class _Stream(Trip):
     """The one stream."""
@@ -156,6 +162,9 @@ class _Stream(Trip):
     def ended(self, error: str | None, now: float) -> None:
         why = error or "the server has ended it"
         self.transport.ended(ConnectionLost(f"the stream of events: {why}"), now)
+
+    def denied(self, error: McpTrioError, now: float) -> None:
+        self.transport.denied(error, now)
 
     def due(self, now: float) -> None:
         self.transport.ended(ConnectionLost("the stream of events does not begin"), now)

@@ -115,7 +115,8 @@ class Response:
 
 _MEANS: Final = {
     400: "Bad Request",
-    401: "Unauthorized: the server wants an access token, in the header authorization",
+    401: "Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with"
+    " `mcp-trio login`",
     403: "Forbidden: the server does not let us in, or not under this name",
     404: "Not Found: is this the URL of an MCP server?",
     405: "Method Not Allowed: is this the URL of an MCP server?",

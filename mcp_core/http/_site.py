@@ -8,13 +8,15 @@ It refuses to know what is behind a plain route: a function that gives a whole a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from mcp_core._events import NEED_DATA
 
 from ._exchange import Exchange
+from ._messages import Headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
     from ._conversation import Conversation
     from ._endpoint import Endpoint
-    from ._messages import Headers, RequestHead
+    from ._guarding import Door
+    from ._messages import RequestHead
 
 __all__ = ["PlainAnswer", "Site"]
 
@@ -55,6 +58,11 @@ class Site:
         self.endpoints = tuple(dict.fromkeys(endpoints.values()))  # one may be at several paths
         self._by_path = {_canonical(path.encode()): endpoint for path, endpoint in endpoints.items()}
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
+        for endpoint in self.endpoints:
+            if endpoint.door is not None:
+                for place in endpoint.door.guard.metadata_paths:
+                    # One of them may be the same for all: it tells of the first.
+                    self._routes.setdefault(_canonical(place.encode()), partial(_metadata, endpoint.door))
         self._plain: list[Exchange] = []
         self._pumping = False
 
@@ -75,7 +83,7 @@ class Site:
         token: object = None,
         principal: str = "",
     ) -> Exchange:
-        """A request begins. `path` is where in this site, if it is not where the client sees it; `token` is the driver's own;
+        """A request begins. If it `needs_grant`, do what its guard wants. `path` is where in this site, if it is not where the client sees it; `token` is the driver's own;
         `principal` who asks, as authenticated."""
         path = _canonical(head.target.partition(b"?")[0] if path is None else path)
         endpoint = self._by_path.get(path)
@@ -150,6 +158,24 @@ class Site:
         """End all conversations and streams."""
         for endpoint in self.endpoints:
             endpoint.close()
+
+
+_READ: Final = b"GET, HEAD, OPTIONS"
+_FOR_ALL: Final[Headers] = [(b"access-control-allow-origin", b"*")]
+_PREFLIGHT: Final[Headers] = [
+    (b"access-control-allow-methods", _READ),
+    (b"access-control-allow-headers", b"*"),
+    (b"access-control-max-age", b"600"),
+]
+
+
+def _metadata(door: Door, head: RequestHead) -> PlainAnswer:
+    """How tokens for a guarded endpoint are come by (RFC 9728): for everybody, also for pages of any origin."""
+    if head.method in (b"GET", b"HEAD"):
+        return PlainAnswer(200, door.guard.metadata(), "application/json", _FOR_ALL)
+    if head.method == b"OPTIONS":
+        return PlainAnswer(204, headers=[*_FOR_ALL, *_PREFLIGHT])
+    return PlainAnswer(405, headers=[(b"allow", _READ)])
 
 
 _NOT_FOUND = PlainAnswer(404, b"There is nothing at this path.\n")

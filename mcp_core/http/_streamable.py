@@ -33,7 +33,7 @@ from ._call import header
 from ._comeback import Comeback
 from ._headers import PROTOCOL_VERSION, SESSION_ID
 from ._mirror import request_headers
-from ._transport import Transport, may_repeat, own_headers, step_of
+from ._transport import Transport, may_repeat, operation_of, own_headers, step_of
 from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Streamable(Transport):
             long=out.method in _LASTING,
             brief=out.kind is not Kind.REQUEST,
             own=own_headers(out),
+            operation=operation_of(out),
         )
         return post
 

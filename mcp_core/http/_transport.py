@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ._messages import Head, Headers
     from ._response import Response
 
-__all__ = ["Sent", "Transport", "Trip", "may_repeat", "own_headers", "step_of"]
+__all__ = ["Sent", "Transport", "Trip", "may_repeat", "operation_of", "own_headers", "step_of"]
 
 _STEPS: Final = {row.name: row.step for row in METHODS}
 _REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.acts)
@@ -58,6 +58,19 @@ def may_repeat(out: Outgoing) -> bool:
 def own_headers(out: Outgoing) -> Headers:
     """The headers that the caller wants."""
     return [(name.lower().encode(), value.encode("latin-1")) for name, value in (out.headers or {}).items()]
+
+
+def operation_of(out: Outgoing) -> str:
+    """What a message does, in a few words: its method, and which tool, prompt or resource."""
+    return f"{out.method} {_named_by(out.params)}".rstrip()
+
+
+def _named_by(params: object) -> str:
+    for name in ("name", "uri"):
+        value = params.get(name) if isinstance(params, dict) else getattr(params, name, None)
+        if isinstance(value, str):
+            return value
+    return ""
 
 
 def step_of(out: Outgoing) -> Step | None:
@@ -87,6 +100,10 @@ class Trip(abc.ABC):
     @abc.abstractmethod
     def ended(self, error: str | None, now: float) -> None:
         """It is complete; or, with an `error`, there will be no more of it."""
+
+    @abc.abstractmethod
+    def denied(self, error: McpTrioError, now: float) -> None:
+        """It could not be made, for there is no right to it."""
 
     def due(self, now: float) -> None:
         """The time has come that it asked for."""
@@ -213,6 +230,9 @@ class Sent(Trip):
         """Whatever still comes is not wanted."""
         self.client.drop(self)
         self.client.failed(self.out, error, now, status)
+
+    def denied(self, error: McpTrioError, now: float) -> None:
+        self.fail(error, now, _DENIED[0])
 
     def lost(self, error: str | None, now: float) -> None:
         self.fail(ConnectionLost(f"{self.prefix}{error or 'the connection was closed'}"), now)

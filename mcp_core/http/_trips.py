@@ -229,6 +229,9 @@ class Stream(Trip):
         else:
             self.transport.no_stream(None)
 
+    def denied(self, error: McpTrioError, now: float) -> None:
+        self.fail(error, now)
+
     def again(self, problem: str, now: float) -> None:
         """Try it once more, if there is any use in it."""
         delay = self.comeback.delay()
@@ -266,6 +269,9 @@ class Farewell(Trip):
 
     def ended(self, error: str | None, now: float) -> None:
         """Over."""
+
+    def denied(self, error: McpTrioError, now: float) -> None:
+        """Over as well."""
 
 
 def _read(trip: Post | Stream, data: bytes, now: float) -> None:

@@ -27,7 +27,7 @@ from ._form import Accepted, Form, Refused, as_form
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from mcp_core._events import Peer
+    from mcp_core._events import Granted, Peer
     from mcp_core.types import LoggingLevel, RequestId
 
     from ._asking import Asking
@@ -101,6 +101,16 @@ class Context(Generic[L]):
     def peer(self) -> Peer:
         """Who asks: revision, capabilities and, for display only, its name."""
         return self._request.peer
+
+    @property
+    def principal(self) -> str:
+        """Who asks, as authenticated: the same for all tokens of one user at one issuer. Empty where nobody is."""
+        return self._asking.service.principal
+
+    @property
+    def grant(self) -> Granted | None:
+        """What the token of this very request grants: `scopes`, `client_id`, `claims`, but not the token. None where nobody guards."""
+        return self._request.grant
 
     @property
     def meta(self) -> dict[str, Any]:

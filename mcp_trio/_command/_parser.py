@@ -11,6 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -53,6 +54,7 @@ _SUMMARIES: Final = {
     "prompt": "get a prompt of a server, filled in",
     "complete": "see how an argument of a prompt or template may go on",
     "listen": "see when what a server offers changes",
+    "login": "get an access token for a server that wants one",
 }
 
 
@@ -241,6 +243,40 @@ def _listen(words: Sequence[str]) -> Act:
     )
 
 
+def _login(words: Sequence[str]) -> Act:
+    parser = _parser(
+        "login",
+        usage="mcp-trio login [options] URL",
+        description="Opens a browser, where you let this command in at the server at URL, and keeps the access token that it gets\n"
+        "for the other commands.",
+        epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_STATUSES}",
+    )
+    parser.add_argument("url", metavar="URL", help="of the server")
+    parser.add_argument(
+        "--client-id",
+        metavar="ID",
+        help="what the authorization server calls this client, if it does not register clients",
+    )
+    parser.add_argument(
+        "--scope",
+        metavar="SCOPE",
+        dest="scopes",
+        action="append",
+        default=[],
+        help="ask for this scope, beside those that the server wants (may be repeated)",
+    )
+    parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
+    found = parser.parse_args(words)
+    if not _URL.match(found.url):
+        raise _unreachable(found.url)
+    _require_url(found.url)
+    stderr = Screen(sys.stderr)
+    target = Target(server=found.url, stderr=stderr, trace=tracing(stderr) if found.trace else None)
+    from ._login import login
+
+    return partial(login, target, client_id=found.client_id, scopes=found.scopes)
+
+
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
     "demo": _demo,
     "run": _run,
@@ -250,6 +286,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
     "prompt": _prompt,
     "complete": _complete,
     "listen": _listen,
+    "login": _login,
 }
 
 
@@ -318,6 +355,21 @@ def _talking(
     )
     parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
     parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        dest="headers",
+        type=_header,
+        action="append",
+        default=[],
+        help="send this header with each request to URL (may be repeated)",
+    )
+    parser.add_argument(
+        "--token-env",
+        metavar="VARIABLE",
+        help="show the access token that this variable of the environment holds; without it that of `mcp-trio login` is shown, if"
+        " the server wants one",
+    )
+    parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
@@ -359,6 +411,36 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="tells the server that it may work there (may be repeated)",
     )
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    header = name.strip().lower(), value.strip()
+    from mcp_core.http import HttpClientOptions
+
+    try:
+        if not colon:
+            raise ValueError("there is no colon in it")
+        HttpClientOptions(headers=dict([header]))
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(f"it is no header: {exc}") from None
+    return header
+
+
+def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """What goes with each request. The value of a token is never on a command line, where others can see it."""
+    headers: list[tuple[str, str]] = list(getattr(found, "headers", ()))
+    variable = getattr(found, "token_env", None)
+    if variable is not None:
+        token = os.environ.get(variable, "").strip()
+        if not token or not token.isascii() or not token.isprintable():
+            raise Problem(f"--token-env {variable}: that variable of the environment holds no token")
+        headers.append(("authorization", f"Bearer {token}"))
+    if headers and not isinstance(server, str):
+        raise Problem(
+            "--header and --token-env are about HTTP: a server that is started gets what it needs by its environment"
+        )
+    return tuple(headers)
 
 
 def _place(text: str) -> Path:
@@ -443,6 +525,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
         trace=tracing(stderr) if found.trace else None,
         user=User(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
+        headers=_headers(found, server),
     )
 
 

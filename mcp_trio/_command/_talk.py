@@ -23,6 +23,7 @@ import trio
 
 from mcp_core import (
     ALL,
+    AuthRequired,
     CallTimeout,
     ConnectFailed,
     ConnectionLost,
@@ -30,6 +31,7 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
+from mcp_core.auth import AuthorizationFailed
 from mcp_trio._connect import connect_http, connect_stdio
 from mcp_trio._stdio import stop_on_signals
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from mcp_core import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
     from mcp_trio import Client, ClientOptions
+    from mcp_trio._authorization import Login
     from mcp_trio._trace import Trace
 
     from ._progress import Step
@@ -82,7 +85,8 @@ class Target:
 
     `server` is its URL, or the words of the command that starts it, in `cwd`. `timeout` is in seconds. `log_level` is the least severe of the server's log messages that are shown; None shows none.
     `trace` is told each message. `stderr` is there for all who write on it, so that they know of each other's lines. `user` is who
-    answers the server's questions; without one none may be asked. `roots` are the places that it is told to work in.
+    answers the server's questions; without one none may be asked. `roots` are the places that it is told to work in. `headers` go with
+    each request to a URL. `auth` is how an access token is got for it; by default only those are used that `mcp-trio login` has got.
     """
 
     server: str | tuple[str, ...]
@@ -94,6 +98,8 @@ class Target:
     trace: Trace | None = None
     user: User | None = None
     roots: tuple[Path, ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    auth: Login | None = None
 
     @property
     def name(self) -> str:
@@ -113,8 +119,17 @@ class Target:
     def connect(self) -> AbstractAsyncContextManager[Client]:
         """A conversation with it, for the time of a block."""
         if isinstance(self.server, str):
-            return connect_http(self.server, **self.options)
+            headers = dict(self.headers)
+            return connect_http(self.server, headers=headers, auth=self._auth_beside(headers), **self.options)
         return connect_stdio(self.server, cwd=self.cwd, **self.options)
+
+    def _auth_beside(self, headers: dict[str, str]) -> Login | bool:
+        """Whoever brings a token of his own wants no other."""
+        if "authorization" in headers:
+            return False
+        from mcp_trio._authorization import Login
+
+        return self.auth or Login(browse=None)
 
     def call_options(self, progress: Step) -> CallOptions:
         """What a call that may take its time, and ask, is to be told."""
@@ -216,12 +231,27 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     return stopped or (MISUSED if target.user is not None and target.user.misused else status)
 
 
+def _way_in(target: Target) -> str:
+    """What helps whoever has no token."""
+    if target.auth is not None:  # that was it
+        return ""
+    return f". `mcp-trio login {shlex.quote(target.name)}` gets a token, --token-env shows one that you have"
+
+
 @contextmanager
 def _explained(target: Target) -> Iterator[None]:
     """Say of the library's errors what they mean to someone at a terminal, and what to do."""
     try:
         yield
+    except AuthRequired as exc:
+        raise Problem(f"{str(exc).removesuffix('.')}{_way_in(target)}", NO_CONVERSATION) from exc
     except ConnectFailed as exc:
+        if isinstance(exc.__cause__, AuthRequired):
+            raise Problem(
+                f"{target.name}: {str(exc).removesuffix('.')}{_way_in(target)}", NO_CONVERSATION
+            ) from exc
+        if isinstance(exc.__cause__, AuthorizationFailed):
+            raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
         cause, _, _ = str(exc).partition("\n")  # further lines are the end of the server's stderr (rule 3)
         if not isinstance(exc.__cause__, OSError):  # it did start
             cure = "" if "?" in cause else f". {target.doubt}"  # it may doubt already

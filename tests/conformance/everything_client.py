@@ -15,14 +15,17 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, build_opener
 
 import trio
 
 import mcp_trio
 from mcp_core import ALL
+from mcp_core.auth import EnterpriseManaged, JwtBearer
 from mcp_core.types import CreateMessageParams, CreateMessageResult, ElicitParams, TextContent
-from mcp_trio import Client
+from mcp_trio import Client, ClientProfile, Login, McpTrioError, MemoryStorage, Secret
 
 Scenario = Callable[[Client], Awaitable[object]]
 SCENARIOS: dict[str, Scenario] = {}
@@ -119,18 +122,94 @@ async def call_all_tools(client: Client) -> None:
         await client.call_tool(tool.name, dict.fromkeys(tool.input_schema["properties"], "here"))
 
 
+# -- Authorization -------------------------------------------------------------------------------------------------------------
+
+AUTH: Final = "auth/"
+REDIRECT_URI: Final = "http://localhost:3000/callback"
+
+
+async def use(client: Client) -> None:
+    """All scenarios of authorization are about how one gets in. One that is refused something goes on to the next."""
+    refused: McpTrioError | None = None
+    for ask in client.list_tools, lambda: client.call_tool("test-tool", {}):
+        try:
+            await ask()
+        except McpTrioError as exc:
+            refused = exc
+    if refused is not None:
+        raise refused
+
+
+class _Unmoved(HTTPRedirectHandler):
+    def redirect_request(self, *args: object) -> None:
+        return None
+
+
+def agree_at(url: str) -> str:
+    """A user who says yes to everything, and a browser that tells where that leads."""
+    try:
+        build_opener(_Unmoved).open(url, timeout=10)
+    except HTTPError as exc:
+        return str(exc.headers["location"])
+    raise ValueError("the page leads nowhere")
+
+
+async def browse(url: str) -> str:
+    return await trio.to_thread.run_sync(agree_at, url)
+
+
+def login_for(name: str, given: dict[str, Any]) -> Login:
+    """Who we are, as the suite has it."""
+    told: dict[str, Any] = {
+        "redirect_uri": REDIRECT_URI,
+        "client_metadata_url": "https://conformance-test.local/client-metadata.json",
+        "client_id": given.get("client_id"),
+    }
+    if "client_secret" in given:
+        told["client_secret"] = Secret(given["client_secret"])
+    if "private_key_pem" in given:
+        told["private_key"] = Secret(given["private_key_pem"])
+        told["signing_algorithm"] = given["signing_algorithm"]
+    if "client-credentials" in name:
+        told["grant"] = "client_credentials"
+    elif "enterprise" in name:
+        told["grant"] = EnterpriseManaged(
+            lambda: str(given["idp_id_token"]), given["idp_token_endpoint"], given["idp_client_id"]
+        )
+    elif "wif" in name:
+        told["grant"] = JwtBearer(lambda: str(given["valid_jwt"]))
+    return Login(profile=ClientProfile(**told), storage=MemoryStorage(), browse=browse)
+
+
+AUTHORIZATION: Final = """
+    metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate scope-from-scopes-supported
+    scope-omitted-when-undefined scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post
+    token-endpoint-auth-none pre-registration resource-mismatch offline-access-scope offline-access-not-supported
+    authorization-server-migration iss-supported iss-not-advertised iss-supported-missing iss-wrong-issuer iss-unexpected
+    iss-normalized metadata-issuer-mismatch 2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback
+    client-credentials-jwt client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
+""".split()
+for each in AUTHORIZATION:
+    scenario(AUTH + each)(use)
+
 # ------------------------------------------------------------------------------------------------------------------------------
 
 
-async def main(url: str, play: Scenario, versions: list[str]) -> None:
+async def main(url: str, name: str, versions: list[str]) -> None:
+    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     async with mcp_trio.connect(
-        url, versions=versions, on_elicit=fill_in, on_sample=model, on_roots=["file:///home/ada"]
+        url,
+        auth=login_for(name, given) if name.startswith(AUTH) else False,
+        versions=versions,
+        on_elicit=fill_in,
+        on_sample=model,
+        on_roots=["file:///home/ada"],
     ) as client:
-        await play(client)
+        await SCENARIOS[name](client)
 
 
 if __name__ == "__main__":
     name, newest = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     if name not in SCENARIOS:
-        sys.exit(f"there is nothing here for the scenario {name}; those of authorization are still to come")
-    trio.run(main, sys.argv[1], SCENARIOS[name], [version for version in ALL if version <= newest])
+        sys.exit(f"there is nothing here for the scenario {name}")
+    trio.run(main, sys.argv[1], name, [version for version in ALL if version <= newest])

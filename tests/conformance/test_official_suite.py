@@ -8,7 +8,7 @@ Rules of this file:
 3. All that is asked of a server is asked of one process, one revision after the other; and again of one that answers with
    streams only, which some checks are about.
 
-Where the suite is: `tests/conformance/conftest.py`. Scenarios of authorization are not here yet.
+Where the suite is: `tests/conformance/conftest.py`.
 """
 
 from __future__ import annotations
@@ -90,6 +90,26 @@ CLIENT: Final = {
 }
 CLIENT_BESIDES: Final = "json-schema-2020-12-preservation"
 
+# Authorization. What a revision requires, and what the suite has beside: what came before it, and extensions.
+AUTH: Final = {
+    D: """
+        metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate scope-from-scopes-supported
+        scope-omitted-when-undefined scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post
+        token-endpoint-auth-none pre-registration
+        """.split(),
+}
+AUTH[E] = [
+    *AUTH[D],
+    *"""
+        resource-mismatch offline-access-scope offline-access-not-supported authorization-server-migration iss-supported
+        iss-not-advertised iss-supported-missing iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
+        """.split(),
+]
+AUTH_BESIDES: Final = """
+    2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback client-credentials-jwt client-credentials-basic
+    enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
+""".split()
+
 _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a directory
 _LONGEST: Final = 300.0  # seconds that a set may take on a machine that is busy with other things
 
@@ -140,12 +160,30 @@ def test_the_client_passes(suite: list[str], tmp_path: Path, version: str, scena
     assert done.returncode == 0, done.stdout + done.stderr  # which takes in how the client has ended
 
 
+@pytest.mark.parametrize(
+    ("version", "scenario"),
+    [(version, name) for version in AUTH for name in AUTH[version]] + [(None, name) for name in AUTH_BESIDES],
+)
+def test_the_client_is_let_in_as_it_should(
+    suite: list[str], tmp_path: Path, version: str | None, scenario: str
+) -> None:
+    command = shlex.join([sys.executable, everything_client.__file__])
+    words = ["client", "--command", command, "--scenario", f"auth/{scenario}", "--output-dir", str(tmp_path)]
+    if version is not None:
+        words += ["--spec-version", version]
+    done = run(suite, *words)
+    ((_, checks),) = checks_in(tmp_path)
+    assert faults_in(checks) == [], done.stderr
+    assert successes_in(checks) > 0
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("version", [D, E])
 def test_nothing_that_is_required_is_missed(suite: list[str], version: str) -> None:
     required = run(suite, "list", "--requirements", version).stdout.partition("Run and reported")[0]
-    names = {name for name in re.findall(r"  - (\S+)", required) if not name.startswith("auth/")}
+    names = set(re.findall(r"  - (\S+)", required))
     ours = {name for each, name in CLIENT if each == version and name != CLIENT_BESIDES}
-    assert names == ours.union(REQUIRED[version][0])
+    assert names == ours.union(REQUIRED[version][0], (f"auth/{name}" for name in AUTH[version]))
 
 
 def test_a_scenario_that_the_client_does_not_know_is_a_failure() -> None:

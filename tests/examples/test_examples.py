@@ -6,6 +6,7 @@ import os
 import runpy
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import trio.testing
 
 import mcp_trio
 from mcp_core import ALL, DIALECTS
+from mcp_core.auth import HttpReply
 from mcp_core.types import (
     CreateMessageParams,
     CreateMessageResult,
@@ -26,10 +28,12 @@ from mcp_core.types import (
     ToolResultContent,
     ToolUseContent,
 )
+from tests.fakes.authorization_server import AuthorizationServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core.auth import HttpRequest
     from mcp_core.types import CallToolResult
 
 ROOT = Path(__file__).parents[2]
@@ -238,3 +242,32 @@ async def test_the_server_of_the_demonstration() -> None:
         assert card.text == "Sencha: 4.50 euros a cup"
         with pytest.raises(mcp_trio.PeerError):
             await client.read_resource("tea://menu/coffee")
+
+
+@pytest.mark.parametrize("version", BOTH_ERAS)
+async def test_protected(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    protected = loaded("protected.py")
+    issuer = AuthorizationServer(protected.ISSUER)
+
+    async def fetch(request: HttpRequest, **how: Any) -> HttpReply:
+        told = issuer.answer(request.method, request.url.removeprefix(protected.ISSUER), {}, b"")
+        return HttpReply(told.status, told.headers, told.body)
+
+    monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
+    async with trio.open_nursery() as nursery:
+        serve: Any = partial(mcp_trio.serve_http, protected.server, auth=protected.guard)
+        address = await nursery.start(serve)
+        with pytest.raises(mcp_trio.ConnectFailed) as refused:
+            async with mcp_trio.connect(address.url, versions=[version]):
+                pass
+        assert isinstance(refused.value.__cause__, mcp_trio.AuthRequired)
+        headers = {"authorization": f"Bearer {issuer.token(protected.URL)}"}
+        async with mcp_trio.connect_http(address.url, versions=[version], headers=headers) as client:
+            assert text_of(await client.call_tool("add_note", {"text": "milk"})) == "kept"
+            assert "milk" in text_of(await client.call_tool("read_notes"))
+        headers = {"authorization": f"Bearer {issuer.token(protected.URL, 'notes:read')}"}
+        async with mcp_trio.connect_http(address.url, versions=[version], headers=headers) as client:
+            assert "milk" in text_of(await client.call_tool("read_notes"))
+            with pytest.raises(mcp_trio.McpTrioError):
+                await client.call_tool("add_note", {"text": "eggs"})
+        nursery.cancel_scope.cancel()

@@ -26,7 +26,7 @@ def blocks(language: str) -> list[str]:
     return [textwrap.dedent(block) for block in found]
 
 
-SERVER, CLIENT, MORE, ASKING, ANSWERING, HTTP, ASGI, STREAM, TESTS, LOOP = blocks("python")
+SERVER, CLIENT, MORE, ASKING, ANSWERING, HTTP, ASGI, GUARDED, STREAM, TESTS, LOOP = blocks("python")
 SET_UP, COMMANDS, *OVER_HTTP = blocks("console")
 TRANSCRIPT = re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", COMMANDS, re.MULTILINE)
 
@@ -38,6 +38,11 @@ def without_blank_lines(text: str) -> list[str]:
 def test_the_server_is_the_example() -> None:
     example = (ROOT / "examples/greeter.py").read_text("utf-8")
     assert without_blank_lines(SERVER) == without_blank_lines(example.partition('"""\n')[2])
+
+
+def test_the_protected_server_is_the_example() -> None:
+    example = (ROOT / "examples/protected.py").read_text("utf-8")
+    assert "\n".join(without_blank_lines(example)).endswith("\n".join(without_blank_lines(GUARDED)))
 
 
 def test_the_client_talks_to_the_server() -> None:

@@ -1520,13 +1520,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     *rows("A:basic B-E:basic/authorization",
         ("AG-1", "schema", "A", "both", PLANNED("auth"),
          "No authorization in the core; custom schemes are allowed."),
-        ("AG-2", "MAY", "B-E", "both", PLANNED("auth"),
+        ("AG-2", "MAY", "B-E", "both", TESTED,
          "Authorization is optional; HTTP transports SHOULD follow it; stdio SHOULD NOT (credentials "
          "from the environment); other transports MUST follow their own best practice."),
         ("AG-3", "schema", "B", "server",
          NOT_OURS("we write no authorization server; our client finds one in an MCP server by AC-1 and AC-2"),
          "The MCP server is itself the authorization server (or fronts a third party)."),
-        ("AG-4", "schema", "C-E", "server", PLANNED("auth"),
+        ("AG-4", "schema", "C-E", "server", TESTED,
          "The MCP server is an OAuth 2.1 resource server; the authorization server (AS) is separate or "
          "co-hosted."),
         ("AG-5", "MUST", "B-E", "authorization server", NOT_OURS(AUTHORIZATION_SERVER),
@@ -1534,7 +1534,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("AG-6", "MUST", "B-E", "both", TESTED,
          "OAuth 2.1 security best practices; all AS endpoints over HTTPS; redirect URIs are localhost or "
          "HTTPS."),
-        ("AG-7", "MUST", "B-E", "both", PLANNED("auth"),
+        ("AG-7", "MUST", "B-E", "both", TESTED,
          "Tokens stored securely."),
         ("AG-8", "schema", "E", "both", TESTED,
          "Authorization extensions (client credentials, enterprise-managed, others) are optional and "
@@ -1546,7 +1546,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("AR-1", "MUST", "B-E", "resource server", TESTED,
          "No or bad credentials where needed → 401; insufficient scope/permission → 403; malformed "
          "authorization request → 400. Expired token → 401."),
-        ("AR-2", "MUST", "C-E", "resource server", PLANNED("auth"),
+        ("AR-2", "MUST", "C-E", "resource server", TESTED,
          "Publish Protected Resource Metadata (RFC 9728) with non-empty `authorization_servers`; "
          "`resource` is the canonical server URI."),
         ("AR-3", "MUST", "C", "resource server", TESTED,
@@ -1576,7 +1576,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          NOT_OURS("the author of the server makes its upstream calls"),
          "No token passthrough: the client's token is never sent upstream; upstream calls use an own "
          "token."),
-        ("AR-13", "MUST", "B-E", "resource server", PLANNED("auth"),
+        ("AR-13", "MUST", "B-E", "resource server", TESTED,
          "The token is checked on each HTTP request, also inside a session; sessions are not "
          "authentication."),
         ("AR-14", "MUST NOT", "B-E", "resource server", TESTED,
@@ -1584,7 +1584,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("AR-15", "MUST", "C-E", "resource server", NOT_OURS(PROXY),
          "Proxy servers with a static upstream client id obtain user consent per dynamically registered "
          "client before forwarding."),
-        ("AR-16", "reading", "B-E", "resource server", PLANNED("auth"),
+        ("AR-16", "reading", "B-E", "resource server", TESTED,
          "Metadata endpoints and (legacy) OAuth endpoints are reachable without a token; CORS and "
          "OPTIONS as needed by browsers."),
         ("AR-17", "reading", "A-E", "resource server", PLANNED("auth"),
@@ -1747,10 +1747,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "Consent rules for proxy servers: per-client consent before upstream, exact redirect match, "
          "single-use short-lived `state` set only after consent, `__Host-` Secure HttpOnly SameSite "
          "cookies, no framing."),
-        ("AU-6", "MUST", "B-D", "resource server", PLANNED("auth"),
+        ("AU-6", "MUST", "B-D", "resource server", TESTED,
          "Sessions: secure non-deterministic ids, not used as authentication; SHOULD be bound to the "
          "user id."),
-        ("AU-7", "MUST NOT", "E", "resource server", PLANNED("auth"),
+        ("AU-7", "MUST NOT", "E", "resource server", TESTED,
          "A state handle is no authentication; SHOULD be random and bound to the user."),
         ("AU-8", "MUST", "C-E", "host", NOT_OURS("the host application installs servers"),
          "One-click local servers: show the exact command, ask consent."),

@@ -157,6 +157,7 @@ class FakeExchange:
     """One request to a `FakeSite`. `body` is what came of it; `gone_at` when the client went before the end."""
 
     conversation = None
+    needs_grant = None
     method = ""
 
     def __init__(self, site: FakeSite, head: RequestHead, token: Any) -> None:

@@ -590,6 +590,17 @@ async def test_what_is_fresh_is_not_asked_again(autojump_clock: MockClock, nurse
             )  # it is not asked for because it is stale, but because somebody asks
 
 
+async def test_what_is_forgotten_is_asked_again(nursery: trio.Nursery) -> None:
+    async with talking(E) as (client, wire):
+        for _ in range(2):
+            caller = Caller(nursery, client.list_tools)
+            await wire.tell(result((await wire.hear())["id"], FRESH))
+            await caller.ended.wait()
+            client.forget()
+    async with talking(D) as (client, _):
+        client.forget()  # nothing is kept there
+
+
 @pytest.mark.parametrize("timeout", [60.0, 0.0, None])
 async def test_a_hit_lets_others_run_and_can_be_cancelled(
     timeout: float | None, nursery: trio.Nursery

@@ -70,7 +70,7 @@ IS_THIS = "is this the URL of an MCP server?"
 STRANGER = "the server's answer is no HTTP/1.1; is something else listening there?"
 FAILURES: list[Any] = [
     (answering("404 Not Found"), f"HTTP status 404 Not Found: {IS_THIS}"),
-    (answering("401 Unauthorized", www_authenticate="Bearer"), "HTTP status 401 Unauthorized: the server wants an access token, in the header authorization"),
+    (answering("401 Unauthorized", www_authenticate="Bearer"), "HTTP status 401 Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with `mcp-trio login`"),
     (answering("403 Forbidden"), "HTTP status 403 Forbidden: the server does not let us in, or not under this name"),
     (answering("403 Forbidden", REFUSAL, "application/json"), "HTTP status 403 Forbidden: the server does not let us in, or not under this name (no host x here)"),
     (answering("405 No"), f"HTTP status 405 Method Not Allowed: {IS_THIS}"),

@@ -12,6 +12,7 @@ from mcp_core import ConnectionClosed, Event, Limits, RequestReceived
 from mcp_core.http import (
     Body,
     Conversation,
+    Door,
     End,
     Endpoint,
     Exchange,
@@ -138,6 +139,7 @@ class Talk:
         limits: HttpLimits | None = None,
         gate: Gate | None = None,
         routes: dict[str, Callable[[RequestHead], PlainAnswer]] | None = None,
+        door: Door | None = None,
         **options: Any,
     ) -> None:
         self.server = server or example()
@@ -148,6 +150,7 @@ class Talk:
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=self.server.param_headers,
             token=self.server,
+            door=door,
         )
         self.site = Site({"/mcp": self.endpoint}, routes)
         self.now = 0.0
@@ -168,6 +171,8 @@ class Talk:
         target: bytes = b"/mcp",
         principal: str = "",
     ) -> Reply:
+        if self.endpoint.door is not None and principal:
+            headers = [*headers, (b"authorization", b"Bearer " + principal.encode())]
         exchange = self.site.begin(RequestHead(verb, target, headers), self.now, principal=principal)
         reply = self.replies[exchange] = Reply(exchange)
         if body is not None:
@@ -193,6 +198,19 @@ class Talk:
         if name is not None:
             more.append((b"mcp-name", name.encode()))
         return self.post(message, *more)
+
+    def judge(self, reply: Reply, *replies: Any) -> None:
+        """Do the steps of the guard, each with the next of `replies`; what is an exception is thrown."""
+        admission = reply.exchange.needs_grant
+        assert admission is not None
+        for told in replies:
+            assert admission.step is not None
+            if isinstance(told, BaseException):
+                admission.throw(told, self.now)
+            else:
+                admission.send(told, self.now)
+        assert admission.step is None
+        self.pump()
 
     def session(self, version: str = D, principal: str = "", **capabilities: Any) -> Visit:
         reply = self.post(initialize(version, **capabilities), principal=principal)

@@ -9,7 +9,8 @@ import pytest
 from msgspec import json
 
 from mcp_core import Limits, RequestReceived
-from mcp_core.http import Exchange, HttpLimits, RequestHead
+from mcp_core.auth import Grant, Guard
+from mcp_core.http import Door, Exchange, HttpLimits, RequestHead
 from mcp_core.http._conversation import Session
 from mcp_core.registry import Server
 from tests.core.http.site import HOST, POST, D, Reply, Talk, Visit, _Pause, example, initialize, request
@@ -71,8 +72,8 @@ class House(NamedTuple):
     secret: str
 
 
-def house() -> House:
-    talk = Talk()
+def house(door: Door | None = None) -> House:
+    talk = Talk(door=door)
     secret = "nonce-of-ann"
     ann = talk.session(principal="ann", elicitation={})
     own = ann.get()
@@ -99,6 +100,20 @@ def unharmed(here: House) -> None:
     talk.step(2)
     assert "accept" in here.asking.message_text
     assert ann.call(5, text="still here").message["result"]["content"][0]["text"] == "still here"
+
+
+def guarded() -> Door:
+    """A door for ann, with several tokens, and others, by their names."""
+    may = frozenset({"use"})
+    grants = {
+        "ann": Grant("ann", scopes=may),
+        "ann-again": Grant("ann", scopes=may),
+        "ann-may-nothing": Grant("ann"),
+        "bob": Grant("bob", scopes=may),
+        "ANN": Grant("ANN", scopes=may),
+    }
+    guard = Guard("https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"])
+    return Door(guard, lambda: 0.0, lambda text, exc: None)
 
 
 Act = Callable[[Visit, House], Reply]
@@ -168,6 +183,30 @@ def test_a_handle_of_somebody_elses_session_is_like_one_of_nobodys(what: str, st
     assert theirs.status == 404
     assert here.secret.encode() not in theirs.body
     unharmed(here)
+
+
+@pytest.mark.parametrize("stranger", ["bob", "ANN", "bob ann", "", "nobody"])
+@pytest.mark.parametrize("what", HANDLES)
+def test_behind_a_guard_too(what: str, stranger: str) -> None:
+    here = house(guarded())
+    known, unknown = HANDLES[what]
+    theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
+    nobodys = unknown(Visit(here.talk, b"f" * 32, D, stranger), here)
+    assert said(theirs) == said(nobodys)
+    assert theirs.status == {"bob": 404, "ANN": 404, "bob ann": 400}.get(stranger, 401)
+    assert here.secret.encode() not in theirs.body
+    unharmed(here)
+
+
+@pytest.mark.parametrize("what", HANDLES)
+def test_behind_a_guard_a_session_survives_its_token(what: str) -> None:
+    """Another token of hers is as good as the first; one that may less is refused, and harms nothing."""
+    here = house(guarded())
+    known, _ = HANDLES[what]
+    refused = known(Visit(here.talk, here.ann.id, D, "ann-may-nothing"), here)
+    assert refused.status == 403
+    unharmed(here)
+    assert Visit(here.talk, here.ann.id, D, "ann-again").call(6, text="me").message_text == "me"
 
 
 @pytest.mark.parametrize("stranger", ["ann", "bob", ""])

@@ -1,0 +1,35 @@
+"""A server that asks who comes: it takes tokens of one authorization server, and only those issued for itself.
+
+Try it with the tiny one that the tests use, which lets everybody in as alice:
+
+    python tests/fakes/authorization_server.py 9000 &
+    python examples/protected.py
+"""
+
+import mcp_trio
+from mcp_core.auth import Guard, JwtVerifier
+
+URL, ISSUER = "http://127.0.0.1:8000/mcp", "http://127.0.0.1:9000"
+
+server = mcp_trio.Server("notes")
+notes: dict[str, list[str]] = {}
+
+
+@server.tool
+def read_notes(context: mcp_trio.Context) -> list[str]:
+    """The notes of who asks."""
+    return notes.get(context.principal, [])
+
+
+@server.tool
+def add_note(text: str, context: mcp_trio.Context) -> str:
+    """Keep a note."""
+    notes.setdefault(context.principal, []).append(text)
+    return "kept"
+
+
+verifier = JwtVerifier(ISSUER, audience=URL)
+guard = Guard(URL, [ISSUER], verifier, scopes=["notes:read"], tool_scopes={"add_note": ["notes:write"]})
+
+if __name__ == "__main__":
+    mcp_trio.run_http(server, port=8000, auth=guard)

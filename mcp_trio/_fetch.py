@@ -1,0 +1,144 @@
+"""One request of authorization: sent to where it may be sent, answered shortly, or not at all.
+
+Rules of this file:
+
+1. The name of a host is looked up once. Each address is judged before it is connected to, and the connection goes to the address
+   that was judged: another answer of the name server changes nothing.
+2. All of it together has five seconds, and the body of the answer 64 KiB. Redirects are answers like others.
+3. Every failure is a `FetchFailed` whose reason is a few words of ours, never what the other end wrote.
+4. There is no proxy: it would look up the name by itself, behind a firewall for all we know.
+
+It does not know what is fetched, nor which addresses are good: the core's `may_fetch` says so, or a configuration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core import ConnectFailed, ConnectionLost, __version__
+from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply
+from mcp_core.http import Body, Head, RequestHead, Url
+
+from ._dial import Way
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from mcp_core.auth import HttpRequest
+    from mcp_core.http import Action
+
+__all__ = ["fetch"]
+
+_LONGEST: Final = 5.0
+
+
+async def fetch(
+    request: HttpRequest, *, allow: Callable[[str], bool], tls: ssl.SSLContext | None = None
+) -> HttpReply:
+    """Send `request` and get what is answered, whatever its status.
+
+    Args:
+        request: whose URL is `https`, or `http` if whoever asks has decided so.
+        allow: whether an IP address may be connected to.
+        tls: whom to trust; by default what the system trusts.
+
+    Raises:
+        FetchFailed: there is no complete answer.
+    """
+    with trio.move_on_after(_LONGEST):
+        return await _answered(request, allow, tls)
+    raise FetchFailed(f"it did not answer within {_LONGEST:g} s")
+
+
+async def _answered(
+    request: HttpRequest, allow: Callable[[str], bool], tls: ssl.SSLContext | None
+) -> HttpReply:
+    try:
+        url = Url.parse(request.url)
+    except ValueError as exc:
+        raise FetchFailed("that is no URL of a server") from exc
+    refusal: ConnectFailed | None = None
+    for address in await _addresses(url, allow):
+        way = Way(url.scheme, url.host, url.port, tls=tls, proxy=None, address=address)
+        try:
+            client = await way.dial()
+        except ConnectFailed as exc:
+            refusal = exc
+            continue
+        try:
+            answer = _Answer()
+            await client.run(_head(request, url), request.body, answer.take)
+            return answer.reply()
+        except ConnectionLost as exc:
+            raise FetchFailed(str(exc)) from exc
+        except ValueError as exc:
+            raise FetchFailed("it cannot be said in HTTP") from exc
+        finally:
+            await client.aclose()
+    raise FetchFailed(str(refusal)) from refusal
+
+
+async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
+    """Where the host is, of which all may be connected to.
+
+    Raises:
+        FetchFailed: nowhere.
+    """
+    try:
+        found = await trio.socket.getaddrinfo(url.host, url.port, type=trio.socket.SOCK_STREAM)
+    except trio.socket.gaierror as exc:
+        raise FetchFailed(f"there is no host {url.host}; is the name right?") from exc
+    except (OSError, UnicodeError) as exc:
+        raise FetchFailed(f"{url.host!r} is no name of a host") from exc
+    addresses = list(dict.fromkeys(str(where[0]) for *_, where in found))
+    allowed = [address for address in addresses if allow(address)]
+    if not allowed:
+        raise FetchFailed(
+            f"{url.host} is an address of this machine or of a private network, and what a server names is not fetched from there"
+        )
+    return allowed
+
+
+def _head(request: HttpRequest, url: Url) -> RequestHead:
+    headers = [
+        (b"host", url.authority),
+        (b"accept-encoding", b"identity"),
+        (b"user-agent", f"mcp-trio/{__version__}".encode()),
+        (b"connection", b"close"),
+    ]
+    try:
+        headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers]
+    except UnicodeError as exc:
+        raise FetchFailed("it cannot be said in HTTP") from exc
+    return RequestHead(request.method.encode(), url.target, headers)
+
+
+class _Answer:
+    """What has come of it."""
+
+    def __init__(self) -> None:
+        self._head: Head | None = None
+        self._body = bytearray()
+
+    def take(self, actions: list[Action]) -> None:
+        for action in actions:
+            if type(action) is Head:
+                self._head = action
+                coding = dict(action.headers).get(b"content-encoding", b"identity").strip().lower()
+                if coding not in (b"identity", b""):
+                    raise FetchFailed("its answer is encoded, which was not asked for")
+            elif type(action) is Body:
+                if len(self._body) + len(action.data) > MAX_BODY:
+                    raise FetchFailed(f"its answer is longer than {MAX_BODY} bytes")
+                self._body += action.data
+
+    def reply(self) -> HttpReply:
+        head = self._head
+        assert head is not None
+        headers = [
+            (bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in head.headers
+        ]
+        return HttpReply(head.status, headers, bytes(self._body))

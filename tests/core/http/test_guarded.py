@@ -1,0 +1,640 @@
+"""A guarded endpoint: who is let in, what is said to who is not, and that nothing happens before that is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+from msgspec import Struct, json
+
+from mcp_core import METHODS
+from mcp_core.auth import (
+    Await,
+    FetchFailed,
+    Grant,
+    Guard,
+    IntrospectionVerifier,
+    JwtVerifier,
+    VerifierUnavailable,
+)
+from mcp_core.http import Door, Gate
+from mcp_core.http._guarding import GUARDED
+from mcp_core.registry import Context, Server
+from mcp_core.types import InputRequiredResult
+from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
+from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, Visit, _Pause, initialize, meta, request
+
+B = "2025-03-26"
+SECRET = "canary-8c1f"
+META = b"/.well-known/oauth-protected-resource"
+READ, WRITE = "memo:read", "memo:write"
+GRANTS = {
+    "ann": Grant("ann", "app", frozenset({READ, WRITE}), claims={"plan": "gold"}),
+    "ann-reads": Grant("ann", "app", frozenset({READ})),
+    "bob": Grant("bob", "app", frozenset({READ, WRITE})),
+    "ann-none": Grant("ann", "app"),
+    "none": Grant("none", "app"),
+}
+
+
+def house() -> Server:
+    server = Server("house")
+
+    @server.tool
+    def whoami(context: Context) -> str:
+        """Who asks."""
+        grant = context.grant
+        assert grant is not None
+        return f"{context.principal} {' '.join(sorted(grant.scopes))} {grant.client_id} {grant.claims.get('plan')}"
+
+    @server.tool
+    async def erase(context: Context) -> str:
+        """What not everybody may."""
+        done.append(context.principal)
+        await context.progress(1)
+        return "erased"
+
+    @server.tool
+    async def slow() -> str:
+        """After a while."""
+        await _Pause()
+        return "done"
+
+    @server.tool
+    def again(context: Context) -> Any:
+        """In two rounds."""
+        if context.request_state is None:
+            return InputRequiredResult(request_state="mine")
+        return f"{context.principal} again"
+
+    @server.resource("memo://a")
+    def memo() -> str:
+        """A resource."""
+        return "a"
+
+    @server.resource("memo://secret")
+    def secret() -> str:
+        """Another one."""
+        return SECRET
+
+    done: list[str] = []
+    server.done = done  # type: ignore[attr-defined]
+    return server
+
+
+class Gatehouse(Talk):
+    """A talk with a guarded server. `log` is what was reported."""
+
+    def __init__(self, guard: Any, **options: Any) -> None:
+        self.log: list[tuple[str, BaseException | None]] = []
+        door = Door(guard, lambda: NOW, lambda text, exc: self.log.append((text, exc)))
+        super().__init__(house(), door=door, **options)
+
+    @property
+    def done(self) -> list[str]:
+        done: list[str] = self.server.done  # type: ignore[attr-defined]
+        return done
+
+    def logged(self) -> str:
+        (line,) = self.log
+        self.log.clear()
+        return line[0]
+
+    def tool(self, name: str, who: str, id: int = 1, **params: Any) -> Reply:
+        """A call of 2026-07-28."""
+        return self.ask("tools/call", who, id=id, name=name, arguments={}, **params)
+
+    def ask(self, method: str, who: str, *, id: int = 1, **params: Any) -> Reply:
+        more = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", method.encode())]
+        named = params.get("name") or params.get("uri")
+        if named:
+            more.append((b"mcp-name", named.encode()))
+        return self.post(request(id, method, {**params, "_meta": meta()}), *more, principal=who)
+
+
+def known(text: str) -> Grant | None:
+    return GRANTS.get(text)
+
+
+def guard(verifier: Any = known, **options: Any) -> Guard:
+    options.setdefault("scopes", [READ])
+    options.setdefault("tool_scopes", {"erase": [WRITE]})
+    options.setdefault("resource_scopes", {"memo://secret": [WRITE]})
+    return Guard(RESOURCE, [ISSUER], verifier, **options)
+
+
+def guarded(verifier: Any = known, **options: Any) -> Gatehouse:
+    return Gatehouse(guard(verifier), **options)
+
+
+def challenge(reply: Reply) -> str:
+    return reply.headers[b"www-authenticate"].decode()
+
+
+# -- At the head -------------------------------------------------------------------------------------------------------
+
+
+def test_who_has_a_token_is_served_and_known_to_handlers() -> None:
+    talk = guarded()
+    assert talk.tool("whoami", "ann").message_text == f"ann {READ} {WRITE} app gold"
+    visit = talk.session(principal="ann")
+    assert visit.call(1, "whoami").message_text == f"ann {READ} {WRITE} app gold"
+    # Of the same user, a token that may less: what counts is the one of this request.
+    visit.principal = "ann-reads"
+    assert visit.call(2, "whoami").message_text == f"ann {READ} app None"
+    assert not talk.log
+
+
+def test_without_a_guard_nobody_is_known() -> None:
+    server = Server("open")
+
+    @server.tool
+    def who(context: Context) -> str:
+        """Who asks."""
+        return f"{context.principal!r} {context.grant}"
+
+    assert Talk(server).call(1, "who").message_text == "'' None"
+
+
+HEADS: dict[str, tuple[bytes, list[tuple[bytes, bytes]], bytes | None]] = {
+    "POST": (b"POST", POST, b"{}"),
+    "POST of no JSON": (b"POST", [HOST, (b"content-type", b"text/plain")], b"x"),
+    "POST that is too long": (b"POST", [*POST, (b"content-length", b"999999999")], None),
+    "GET": (b"GET", GET, None),
+    "GET of an SSE session": (b"GET", [HOST], None),
+    "DELETE": (b"DELETE", [HOST, (b"mcp-session-id", b"0" * 32)], None),
+}
+
+
+@pytest.mark.parametrize("what", HEADS)
+@pytest.mark.requirement("AR-13")
+def test_who_has_none_learns_where_to_get_one_and_nothing_else(what: str) -> None:
+    talk = guarded()
+    verb, headers, body = HEADS[what]
+    reply = talk.send(verb, headers, body)
+    assert reply.status == 401
+    assert f'resource_metadata="https://mcp.example.com{META.decode()}/mcp"' in challenge(reply)
+    assert "error" not in challenge(reply)
+    assert talk.logged().startswith(f"{verb.decode()} refused with 401: ")
+    assert not talk.seen
+    assert not talk.endpoint.sessions
+
+
+@pytest.mark.parametrize("bad", ["stolen-" + SECRET, "ann ann", "ann,"])
+def test_a_bad_token_is_refused_and_not_told_to_the_log(bad: str) -> None:
+    talk = guarded()
+    reply = talk.tool("whoami", bad)
+    assert reply.status in (400, 401)
+    assert "error=" in challenge(reply)
+    assert SECRET not in talk.logged()
+    assert SECRET.encode() not in reply.body
+    assert not talk.seen
+
+
+def test_a_token_in_the_query_or_the_body_is_none() -> None:
+    talk = guarded()
+    body = json.encode({**request(1, "ping"), "access_token": "ann"})
+    assert talk.send(b"POST", POST, body, b"/mcp?access_token=ann").status == 401
+    assert talk.send(b"POST", [*POST, (b"cookie", b"access_token=ann")], body).status == 401
+
+
+def test_the_host_and_the_origin_come_first() -> None:
+    talk = guarded(gate=Gate("127.0.0.1", origins=["https://app.example.com"]))
+    strange = [(b"host", b"evil.example"), *POST[1:], (b"authorization", b"Bearer ann")]
+    assert talk.send(b"POST", strange, b"{}").status == 421
+    assert talk.post({}, (b"origin", b"https://evil.example"), principal="ann").status == 403
+    assert not talk.log
+    # A page that may ask can read the challenge.
+    reply = talk.post({}, (b"origin", b"https://app.example.com"))
+    assert reply.status == 401
+    assert b"www-authenticate" in reply.headers[b"access-control-expose-headers"]
+
+
+def test_other_verbs_need_no_token() -> None:
+    talk = guarded()
+    assert talk.send(b"OPTIONS", [HOST]).status == 204
+    assert talk.send(b"PUT", [HOST]).status == 405
+    assert {b"GET", b"POST", b"DELETE"} == GUARDED
+    assert not talk.log
+
+
+@pytest.mark.requirement("AR-13")
+def test_scopes_that_every_request_takes() -> None:
+    talk = guarded()
+    visit = talk.session(principal="ann")
+    for verb in (b"GET", b"DELETE", b"POST"):
+        reply = talk.send(
+            verb, [*(POST if verb == b"POST" else GET), *visit.headers], b"{}", principal="ann-none"
+        )
+        assert reply.status == 403, verb
+        assert 'error="insufficient_scope"' in challenge(reply)
+        assert f'scope="{READ}"' in challenge(reply)
+        assert f"'{READ}' missing" in talk.logged()
+    assert visit.call(1, "whoami").status == 200
+
+
+# -- What a guard has to ask -------------------------------------------------------------------------------------------
+
+
+class Later:
+    """A verifier that asks the world once."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def verify(self, token: str, now: float) -> Generator[Any, Any, Grant]:
+        self.steps += 1
+        reply = yield "a step"
+        assert isinstance(reply, str)
+        return GRANTS[reply]
+
+
+def test_nothing_is_read_before_a_guard_has_judged() -> None:
+    talk = guarded(Later())
+    reply = talk.tool("whoami", "ann")
+    exchange = reply.exchange
+    admission = exchange.needs_grant
+    assert admission is not None
+    assert admission.step == "a step"
+    assert "waiting" in repr(admission)
+    assert not exchange.reading
+    assert not talk.seen
+    assert reply.status == 0
+    talk.judge(reply, "ann")
+    assert admission.step is None
+    assert reply.exchange.reading
+    exchange.receive_data(
+        json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})), talk.now
+    )
+    exchange.receive_data(b"", talk.now)
+    talk.pump()
+    assert reply.message_text.startswith("ann ")
+
+
+def test_a_listener_waits_for_its_guard_too() -> None:
+    talk = guarded(Later())
+    reply = talk.get(principal="ann")
+    assert reply.status == 0
+    assert not talk.endpoint.sessions
+    talk.judge(reply, "ann")
+    assert reply.status == 200
+    (session,) = talk.endpoint.sessions.values()
+    assert session.principal == "ann"
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        (VerifierUnavailable("nobody answers"), 503),
+        (KeyError(SECRET), 500),
+        (FetchFailed("no"), 500),  # this verifier does not know what to make of it
+    ],
+)
+def test_what_cannot_be_told_lets_nobody_in(failure: Exception, status: int) -> None:
+    talk = guarded(Later())
+    reply = talk.tool("whoami", "ann")
+    talk.judge(reply, failure)
+    assert reply.status == status
+    assert SECRET.encode() not in reply.body
+    ((text, exc),) = talk.log
+    assert f"refused with {status}" in text
+    assert (exc is failure) is (status == 500)
+    assert not talk.seen
+    assert talk.endpoint.idle
+
+
+def test_who_goes_while_the_guard_is_asked_is_not_let_in_any_more() -> None:
+    talk = guarded(Later())
+    reply = talk.get(principal="ann")
+    admission = reply.exchange.needs_grant
+    assert admission is not None
+    talk.hang_up(reply)
+    assert reply.exchange.needs_grant is None
+    admission.send("ann", talk.now)
+    talk.pump()
+    assert not talk.endpoint.sessions
+    assert reply.status == 0
+    other = talk.get(principal="ann")
+    admission = other.exchange.needs_grant
+    assert admission is not None
+    talk.hang_up(other)
+    admission.throw(KeyError(), talk.now)
+    assert other.status == 0
+
+
+def test_a_guard_that_takes_too_long() -> None:
+    talk = guarded(Later())
+    reply = talk.get(principal="ann")
+    assert reply.exchange.needs_grant is not None
+    reply.exchange.needs_grant.give_up(talk.now)
+    talk.pump()
+    assert reply.status == 503
+    assert reply.headers[b"retry-after"]
+    assert "took too long" in talk.logged()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_server_that_ends_lets_nobody_in(when: str) -> None:
+    talk = guarded(Later())
+    if when == "before":
+        talk.site.wind_down()
+    reply = talk.get(principal="ann")
+    talk.site.close()
+    talk.judge(reply, "ann")
+    assert reply.status == 503
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError, SystemExit])
+def test_what_a_verifier_raises_at_once(raised: type[BaseException]) -> None:
+    def broken(text: str) -> Grant:
+        raise raised
+
+    talk = guarded(broken)
+    assert talk.tool("whoami", "ann").status == 500
+    ((text, exc),) = talk.log
+    assert isinstance(exc, raised)
+    assert text == "POST refused with 500: the guard failed"
+
+
+class Doer:
+    """What does steps as a driver would."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies = list(replies)
+
+    def __call__(self, step: Any) -> Any:
+        async def do() -> Any:
+            reply = self.replies.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
+
+        return do()
+
+
+@pytest.mark.parametrize(("told", "status"), [("ann", 200), (VerifierUnavailable("no"), 503)])
+def test_the_steps_as_something_to_await(told: Any, status: int) -> None:
+    talk = guarded(Later())
+    reply = talk.get(principal="ann")
+    admission = reply.exchange.needs_grant
+    assert admission is not None
+    assert list(admission.done_by(Doer(told), lambda: talk.now).__await__()) == []
+    talk.pump()
+    assert reply.status == status
+    assert "judged" in repr(admission)
+
+
+def test_where_nobody_fetches_a_guard_that_wants_it_fails() -> None:
+    talk = guarded(Later())
+    reply = talk.get(principal="ann")
+    assert reply.exchange.needs_grant is not None
+    assert list(reply.exchange.needs_grant.done_by(None, lambda: talk.now).__await__()) == []
+    talk.pump()
+    assert reply.status == 500
+    ((_, exc),) = talk.log
+    assert "nothing is fetched here" in str(exc)
+
+
+# -- With the guard's own verifiers ------------------------------------------------------------------------------------
+
+
+def test_tokens_that_are_signed() -> None:
+    talk = Gatehouse(Guard(RESOURCE, [ISSUER], JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)))
+    reply = talk.get(principal=token())
+    admission = reply.exchange.needs_grant
+    assert admission is not None
+    assert admission.step.request.url == JWKS_URI
+    talk.judge(reply, keys_reply())
+    assert reply.status == 200
+    # Now its keys are known.
+    again = talk.tool("whoami", token())
+    assert again.message_text.startswith(f"{ISSUER}#sub:alice files:read files:write app")
+    assert talk.tool("whoami", token(aud="https://other.example")).status == 401
+    assert talk.tool("whoami", token(exp=NOW - 3600)).status == 401
+
+
+def test_a_function_that_is_awaited() -> None:
+    async def verify(text: str) -> Grant | None:
+        return GRANTS.get(text)
+
+    talk = guarded(verify)
+    for who, status in (("ann", 200), ("eve", 401)):
+        reply = talk.get(principal=who)
+        admission = reply.exchange.needs_grant
+        assert admission is not None
+        assert isinstance(admission.step, Await)
+        assert list(admission.done_by(None, lambda: 0.0).__await__()) == []
+        talk.pump()
+        assert reply.status == status
+
+
+# -- In the body -------------------------------------------------------------------------------------------------------
+
+FORBIDDEN: dict[str, Callable[[Gatehouse], Reply]] = {
+    "tool": lambda talk: talk.tool("erase", "ann-reads", id=7),
+    "resource": lambda talk: talk.ask("resources/read", "ann-reads", id=7, uri="memo://secret"),
+    "resource in other letters": lambda talk: talk.ask(
+        "resources/read", "ann-reads", id=7, uri="memo://%73ecret"
+    ),
+    "subscription": lambda talk: talk.ask(
+        "subscriptions/listen",
+        "ann-reads",
+        id=7,
+        notifications={"resourceSubscriptions": ["memo://a", "memo://secret"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("reply", ["auto", "sse", "json"])
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_what_takes_more_scopes_is_refused_before_anything_happens(what: str, reply: str) -> None:
+    talk = guarded(reply=reply)
+    refused = FORBIDDEN[what](talk)
+    assert refused.status == 403
+    assert not refused.is_stream
+    assert f'scope="{READ} {WRITE}"' in challenge(refused)
+    assert refused.message["id"] == 7
+    assert refused.exchange.method
+    assert f"'{WRITE}' missing" in talk.logged()
+    assert not talk.seen
+    assert not talk.done
+
+
+def test_who_has_them_all_may() -> None:
+    talk = guarded()
+    talk.tool("erase", "ann")
+    talk.step(3)
+    assert talk.done == ["ann"]
+    assert SECRET.encode() in talk.ask("resources/read", "ann", uri="memo://secret").body
+    assert talk.ask("resources/read", "ann-reads", uri="memo://a").status == 200
+    assert not talk.log
+
+
+@pytest.mark.parametrize("version", [B, D])
+def test_in_a_session_too(version: str) -> None:
+    talk = guarded()
+    visit = talk.session(version, principal="ann")
+    visit.principal = "ann-reads"
+    assert visit.call(1, "erase").status == 403
+    assert visit.post(request(2, "resources/subscribe", {"uri": "memo://secret"})).status == 403
+    assert visit.post(request(3, "resources/subscribe", {"uri": "memo://a"})).status == 200
+    assert visit.call(1, "whoami").status == 200
+    assert not talk.done
+
+
+def test_of_a_batch_nothing_is_done_if_one_is_forbidden() -> None:
+    talk = guarded()
+    visit = talk.session(B, principal="ann")
+    visit.principal = "ann-reads"
+    batch = [request(1, "tools/call", {"name": "whoami"}), request(2, "tools/call", {"name": "erase"})]
+    seen = len(talk.seen)
+    assert visit.post(batch).status == 403
+    assert len(talk.seen) == seen
+    assert visit.post(batch[:1]).status == 200
+
+
+def test_in_a_session_of_2024_11_05() -> None:
+    talk = guarded()
+    opened = talk.get(principal="ann")
+    target = opened.events[0][1]
+    talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann")
+    talk.send(
+        b"POST", POST, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', target, principal="ann"
+    )
+    call = json.encode(request(1, "tools/call", {"name": "erase", "arguments": {}}))
+    assert talk.send(b"POST", POST, call, target, principal="ann-reads").status == 403
+    assert talk.send(b"POST", POST, call, target, principal="bob").status == 404
+    assert talk.send(b"POST", POST, call, target).status == 401
+    assert talk.send(b"POST", POST, call, target, principal="ann").status == 202
+    talk.step(3)
+    assert talk.done == ["ann"]
+
+
+UNREADABLE: list[bytes] = [
+    b"",
+    b"{",
+    b"[",
+    b"[]",
+    b"[{]",
+    b"[" + b",".join([b'{"jsonrpc":"2.0","id":1,"method":"ping"}'] * 1000) + b"]",
+    b"null",
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"no/such"}',
+    b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+]
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_what_cannot_be_read_is_answered_as_ever_and_only_to_who_may_ask_at_all(body: bytes) -> None:
+    talk, unguarded = guarded(), Talk(house())
+    assert talk.post(body, principal="none").status == 403
+    mine, theirs = talk.post(body, principal="ann"), unguarded.post(body)
+    assert (mine.status, mine.body) == (theirs.status, theirs.body)
+
+
+@pytest.mark.parametrize(
+    "name", ["tools/call", "resources/read", "resources/subscribe", "subscriptions/listen"]
+)
+def test_what_scopes_are_asked_for_is_read_alike_by_all(name: str) -> None:
+    # With two rows of one name, an endpoint could read its params in one way, and a connection in the other.
+    assert len([row for row in METHODS if row.name == name]) == 1
+
+
+@pytest.mark.parametrize("raised", [LookupError, SystemExit])
+def test_a_function_for_scopes_that_fails(raised: type[BaseException]) -> None:
+    def scopes(name: str) -> list[str]:
+        raise raised(name)
+
+    talk = Gatehouse(guard(tool_scopes=scopes))
+    assert talk.tool("whoami", "ann").status == 500
+    ((text, exc),) = talk.log
+    assert isinstance(exc, raised)
+    assert "500" in text
+    assert not talk.seen
+
+
+class Custom(Struct):
+    """Params of a method of the user's."""
+
+    what: str = ""
+
+
+def test_a_method_that_mcp_does_not_define_takes_what_every_request_does() -> None:
+    talk = guarded()
+
+    @talk.server.method("x/y", params=Custom)
+    def own(params: Custom) -> dict[str, str]:
+        """Custom."""
+        return {"what": params.what}
+
+    assert talk.ask("x/y", "ann-reads", what="it").message["result"]["what"] == "it"
+    assert talk.ask("x/y", "none", what="it").status == 403
+
+
+# -- Whose it is -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AR-13", "AU-6")
+def test_a_session_is_of_its_principal_whatever_the_token() -> None:
+    talk = guarded()
+    ann = talk.session(principal="ann")
+    assert Visit(talk, ann.id, D, "bob").call(1, "whoami").status == 404
+    assert Visit(talk, ann.id, D, "").call(1, "whoami").status == 401
+    assert Visit(talk, ann.id, D, "ann-reads").call(1, "whoami").status == 200
+    assert Visit(talk, ann.id, D, "bob").delete().status == 404
+    assert ann.call(2, "whoami").status == 200
+
+
+@pytest.mark.requirement("AU-7")
+def test_the_state_of_a_call_is_of_its_principal() -> None:
+    talk = guarded()
+    first = talk.tool("again", "ann")
+    state = first.message["result"]["requestState"]
+    assert talk.tool("again", "ann-reads", requestState=state).message_text == "ann again"
+    stolen = talk.tool("again", "bob", requestState=state)
+    assert "error" in stolen.message
+    assert "bob again" not in str(stolen.message)
+    assert not talk.log
+
+
+# -- Metadata ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [META, META + b"/mcp", META + b"/mcp/", META + b"?x=y"])
+@pytest.mark.requirement("AG-4", "AR-2", "AR-16")
+def test_metadata_is_for_everybody(path: bytes) -> None:
+    talk = guarded()
+    reply = talk.send(
+        b"GET", [(b"host", b"mcp.example.com"), (b"origin", b"https://any.example")], target=path
+    )
+    assert reply.status == 200
+    assert reply.headers[b"content-type"] == b"application/json"
+    assert reply.headers[b"access-control-allow-origin"] == b"*"
+    assert json.decode(reply.body)["resource"] == RESOURCE
+    assert json.decode(reply.body)["authorization_servers"] == [ISSUER]
+    head = talk.send(b"HEAD", [HOST], target=path)
+    assert (head.status, head.body) == (200, b"")
+    preflight = talk.send(b"OPTIONS", [HOST], target=path)
+    assert preflight.status == 204
+    assert preflight.headers[b"access-control-allow-origin"] == b"*"
+    assert talk.send(b"POST", POST, b"{}", target=path).status == 405
+    assert not talk.log
+
+
+def test_without_a_guard_there_is_none() -> None:
+    assert Talk().send(b"GET", [HOST], target=META).status == 404
+
+
+def test_introspection() -> None:
+    verifier = IntrospectionVerifier(
+        ISSUER, RESOURCE, endpoint="https://as.example.com/introspect", client_id="rs", client_secret=SECRET
+    )
+    talk = Gatehouse(Guard(RESOURCE, [ISSUER], verifier))
+    reply = talk.get(principal="opaque")
+    assert reply.exchange.needs_grant is not None
+    said = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}
+    talk.judge(reply, keys_reply(said))
+    assert reply.status == 200

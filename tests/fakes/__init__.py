@@ -1,0 +1,1 @@
+"""Other people's servers, played: small, and usable by hand too."""

@@ -1,0 +1,212 @@
+"""Fetching for authorization: one request to an address that may be asked, and each way in which there is no answer."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trustme
+
+from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply, HttpRequest, may_fetch
+from mcp_trio import _fetch
+from mcp_trio._fetch import fetch
+from tests.trio_.test_dial import listening, theirs, until_blank_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def anywhere(address: str) -> bool:
+    return True
+
+
+def local(address: str) -> bool:
+    return may_fetch(address, local=True)
+
+
+async def got(
+    answer: bytes,
+    *,
+    allow: Callable[[str], bool] = anywhere,
+    request: HttpRequest | None = None,
+    hang: bool = False,
+) -> tuple[HttpReply, bytes]:
+    """The reply to a server's answer, and what the server was asked."""
+    asked = b""
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        nonlocal asked
+        asked = await until_blank_line(stream)
+        if request is not None:
+            asked += await stream.receive_some(len(request.body)) if request.body else b""
+        await stream.send_all(answer)
+        if hang:
+            await trio.sleep_forever()
+
+    async with listening(serve) as port:
+        sent = request or HttpRequest("GET", "http://127.0.0.1/x?y=1", [("Accept", "application/json")])
+        url = sent.url.replace("127.0.0.1", f"127.0.0.1:{port}").replace("localhost", f"localhost:{port}")
+        try:
+            reply = await fetch(HttpRequest(sent.method, url, sent.headers, sent.body), allow=allow)
+        except FetchFailed as exc:
+            failure = exc
+        else:
+            return reply, asked
+    raise failure  # in no group
+
+
+async def test_a_reply_is_complete() -> None:
+    reply, asked = await got(
+        OK + b"Content-Type: application/json\r\nX: 1\r\nx: 2\r\ncontent-length: 2\r\n\r\n{}"
+    )
+    assert (reply.status, reply.body) == (200, b"{}")
+    assert [(name, value) for name, value in reply.headers if name == "x"] == [("x", "1"), ("x", "2")]
+    assert reply.header("content-type") == "application/json"
+    assert asked.lower().startswith(b"get /x?y=1 http/1.1\r\nhost: 127.0.0.1:")
+    assert b"accept: application/json\r\n" in asked.lower()
+    assert b"accept-encoding: identity\r\n" in asked.lower()
+
+
+async def test_a_body_is_sent() -> None:
+    request = HttpRequest("POST", "http://127.0.0.1/token", [], b"grant_type=x")
+    reply, asked = await got(OK + b"content-length: 0\r\n\r\n", request=request)
+    assert reply.body == b""
+    assert asked.endswith(b"\r\n\r\ngrant_type=x")
+
+
+async def test_a_redirect_is_an_answer() -> None:
+    reply, _ = await got(
+        b"HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n"
+    )
+    assert reply.status == 302
+    assert reply.header("location") == "http://169.254.169.254/"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (OK + b"content-length: 65537\r\n\r\n" + b"x" * 65537, f"longer than {MAX_BODY} bytes"),
+        (OK + b"content-encoding: gzip\r\ncontent-length: 1\r\n\r\nx", "encoded"),
+        (OK + b"content-length: 5\r\n\r\nx", "closed the connection"),
+        (b"", "closed the connection"),
+        (b"SSH-2.0-x\r\n\r\n", "no HTTP"),
+    ],
+)
+async def test_no_answer(answer: bytes, reason: str) -> None:
+    with pytest.raises(FetchFailed, match=reason):
+        await got(answer)
+
+
+async def test_the_longest_body() -> None:
+    reply, _ = await got(OK + b"content-length: 65536\r\n\r\n" + b"x" * MAX_BODY)
+    assert len(reply.body) == MAX_BODY
+
+
+async def test_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_fetch, "_LONGEST", 0.05)
+    with pytest.raises(FetchFailed, match="did not answer within"):
+        await got(OK + b"content-length: 5\r\n\r\nx", hang=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost/",
+        "http://127.0.0.1/",
+        "https://10.0.0.1/",
+        "https://169.254.169.254/latest",
+        "https://[::1]/",
+    ],
+)
+async def test_an_address_that_may_not_be_asked_is_not_connected_to(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*args: object, **more: object) -> None:
+        raise AssertionError("connected")
+
+    monkeypatch.setattr(trio, "open_tcp_stream", connect)
+    with pytest.raises(FetchFailed, match="private network"):
+        await fetch(HttpRequest("GET", url), allow=lambda address: may_fetch(address, local=False))
+
+
+async def test_loopback_for_a_server_on_loopback() -> None:
+    reply, _ = await got(
+        OK + b"content-length: 0\r\n\r\n", allow=local, request=HttpRequest("GET", "http://localhost/")
+    )
+    assert reply.status == 200
+
+
+async def test_the_connection_goes_to_the_address_that_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name server may answer otherwise the second time."""
+    looked_up: list[str] = []
+
+    async def look_up(host: str, port: int, **more: object) -> list[object]:
+        looked_up.append(host)
+        return [(2, 1, 6, "", ("10.0.0.9", port)), (2, 1, 6, "", ("127.0.0.1", port))]
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        await until_blank_line(stream)
+        await stream.send_all(OK + b"content-length: 2\r\n\r\nhi")
+
+    connected: list[str] = []
+    really = trio.open_tcp_stream
+
+    async def connect(host: str, port: int) -> trio.SocketStream:
+        connected.append(host)
+        monkeypatch.undo()
+        return await really(host, port)
+
+    async with listening(serve) as port:
+        monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
+        monkeypatch.setattr(trio, "open_tcp_stream", connect)
+        reply = await fetch(HttpRequest("GET", f"http://name.example:{port}/"), allow=local)
+    assert reply.body == b"hi"
+    assert looked_up == ["name.example"]
+    assert connected == ["127.0.0.1"]
+
+
+async def test_tls_is_verified_by_name() -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        await until_blank_line(stream)
+        await stream.send_all(OK + b"content-length: 0\r\n\r\n")
+
+    async with listening(serve, theirs(authority, "localhost")) as port:
+        request = HttpRequest("GET", f"https://localhost:{port}/")
+        assert (await fetch(request, allow=local, tls=context)).status == 200
+        with pytest.raises(FetchFailed, match="not trusted"):
+            await fetch(HttpRequest("GET", f"https://127.0.0.1:{port}/"), allow=local, tls=context)
+        with pytest.raises(FetchFailed, match="not trusted"):
+            await fetch(request, allow=local)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("ftp://x/", "no URL"),
+        ("https://nowhere.invalid/", "there is no host"),
+        ("https://a..b/", "no name of a host|no URL|there is no host"),
+    ],
+)
+async def test_nowhere(url: str, reason: str) -> None:
+    with pytest.raises(FetchFailed, match=reason):
+        await fetch(HttpRequest("GET", url), allow=anywhere)
+
+
+async def test_nobody_listens() -> None:
+    with pytest.raises(FetchFailed, match="connection refused"):
+        await fetch(HttpRequest("GET", "http://127.0.0.1:9/"), allow=anywhere)
+
+
+async def test_what_no_header_can_say() -> None:
+    with pytest.raises(FetchFailed, match="cannot be said"):
+        await got(OK, request=HttpRequest("GET", "http://127.0.0.1/", [("x", "a\r\nb")]))
+    with pytest.raises(FetchFailed, match="cannot be said"):
+        await got(OK, request=HttpRequest("GET", "http://127.0.0.1/", [("x", "€")]))

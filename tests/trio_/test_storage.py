@@ -1,0 +1,82 @@
+"""Where tokens are kept: what comes back, who can read it, and what is left of an attempt that failed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mcp_trio import FileStorage, MemoryStorage, TokenStorage
+
+
+@pytest.fixture(params=["memory", "file"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> TokenStorage:
+    return MemoryStorage() if request.param == "memory" else FileStorage(tmp_path / "a" / "tokens")
+
+
+def test_what_is_kept_comes_back(storage: TokenStorage) -> None:
+    assert storage.load("one") is None
+    storage.save("one", b"1")
+    storage.save("one", b"11")
+    storage.save("t/../wo", b"2")
+    assert (storage.load("one"), storage.load("t/../wo")) == (b"11", b"2")
+    storage.save("one", None)
+    storage.save("never", None)
+    assert (storage.load("one"), storage.load("t/../wo")) == (None, b"2")
+    assert "11" not in repr(storage)
+
+
+@pytest.mark.requirement("AG-7")
+def test_only_the_owner_can_read_a_file(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path / "tokens")
+    before = os.umask(0)
+    try:
+        storage.save("k", b"secret")
+    finally:
+        os.umask(before)
+    (file,) = storage.directory.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert storage.directory.stat().st_mode & 0o777 == 0o700
+    file.chmod(0o644)
+    with pytest.raises(PermissionError, match="open to other users"):
+        storage.load("k")
+    storage.save("k", b"new")
+    assert storage.load("k") == b"new"
+
+
+def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path)
+    storage.save("k", b"secret")
+    (file,) = tmp_path.iterdir()
+    elsewhere = file.rename(tmp_path / "elsewhere")
+    file.symlink_to(elsewhere)
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.load("k")
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    with pytest.raises(PermissionError, match="is no file"):
+        storage.load("k")
+
+
+def test_what_cannot_be_written_leaves_what_there_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FileStorage(tmp_path)
+    storage.save("k", b"old")
+
+    def fail(*args: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="full"):
+        storage.save("k", b"new")
+    assert storage.load("k") == b"old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_it_is_among_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert FileStorage().directory == tmp_path / "mcp-trio" / "tokens"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert FileStorage().directory.parts[-4:] == (".local", "share", "mcp-trio", "tokens")
