@@ -21,6 +21,9 @@ from mcp_core import _framing, _jsonrpc, _opening, _outbox, _param_headers
 from mcp_core._asked import Asked
 from mcp_core._rate import Bucket
 from mcp_core._requests import Requests
+from mcp_core.auth import _challenge, _grant, _guard
+from mcp_core.auth._jose import Jws
+from mcp_core.auth._proof import Proofs
 from mcp_core.http import _headers, _mirror, _sse
 from mcp_core.http._conversation import Session
 from mcp_core.http._endpoint import _NO_SESSION, Endpoint
@@ -73,6 +76,21 @@ FOUND: list[tuple[str, Any]] = [
     ("signature", ([("a", ["described", "type"], ())], b'{"a":null}')),
     # The schema of this could not be written into any list of tools.
     ("signature", ([("a", ["union", ["union", "Any", "Node"], "Pet"], ())], b'{"a":null}')),
+    # What is skipped in the header of a token was not looked at, and need not have been UTF-8.
+    (
+        "token",
+        (
+            (
+                b'{"alg":"ES256","{typ":"{\x80t+jwt","kid":"k"}',
+                (
+                    b'{"iss":"https://as.example.com","aud":"https://mcp.example.com/mcp","sub":"alice",'
+                    b'"client_id":"app","exp":1800000600.0,"iat":1800000000.0,"scope":"read"}'
+                ),
+            ),
+            None,
+            None,
+        ),
+    ),
     # A query between a path and a fixed text may be absent, and then the path took the text too.
     ("uri_template", ("{+%41}{?a*}#", {"%41": "a", "a": ""}, "a?a=#", 1)),
 ]
@@ -206,6 +224,11 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("exchange", EventLog, "forget", lambda self, stream: None),
     ("exchange", Stream, "reaches", lambda self, cursor: cursor <= self.last),
     ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),
+    ("challenge", _challenge, "_ESCAPE", re.compile(r"(\Z)")),
+    ("challenge", _guard, "_quotable", str),
+    ("token", Jws, "verify", lambda self, key: self._payload),
+    ("token", _grant, "_check_audience", lambda claims, audience: None),
+    ("token", Proofs, "_use", lambda self, digest, last, now: None),
 ]
 
 
