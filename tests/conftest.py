@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
+pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 
 ROOT = Path(__file__).parents[1]
 

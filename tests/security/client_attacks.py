@@ -1,0 +1,623 @@
+"""Attacks on a client that gets its tokens, as rows: by an MCP server, by an authorization server, by whoever answers for one, and by
+what the browser brings back.
+
+Each row is what it changes in an honest world, and words of the error in which it ends. `test_attacks_client.py` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_core.auth import Secret
+from mcp_trio import Client, ClientProfile
+from tests.security.internet import (
+    AS,
+    EVIL,
+    MCP,
+    PRM,
+    REDIRECT_URI,
+    Answer,
+    Asked,
+    Internet,
+    came_back,
+)
+
+URL = f"https://{MCP}/mcp"
+PROFILE = ClientProfile(redirect_uri=REDIRECT_URI)
+AS_META = f"{AS}/.well-known/oauth-authorization-server"
+AS_OIDC = f"{AS}/.well-known/openid-configuration"
+
+SetUp = Callable[[Internet], object]
+Later = Callable[[Client, Internet], Awaitable[object]]
+
+
+@dataclass
+class Attack:
+    """`set_up` makes the world bad; `text` is in the error and in the log. `later` is what is done with a client that has logged in."""
+
+    set_up: SetUp
+    text: str
+    profile: ClientProfile = PROFILE
+    later: Later | None = None
+    patience: float = 5.0
+
+
+ATTACKS: dict[str, Attack] = {}
+
+
+def attack(name: str, set_up: SetUp, text: str, **more: Any) -> None:
+    assert name not in ATTACKS, name
+    ATTACKS[name] = Attack(set_up, text, **more)
+
+
+# -- What a bad server says ------------------------------------------------------------------------------------------------------
+
+
+def says(*places: str, answer: Answer) -> SetUp:
+    """At these places there is this."""
+
+    def set_up(world: Internet) -> None:
+        for place in places:
+            world.pages[place] = lambda asked: answer
+
+    return set_up
+
+
+def resource(**lies: Any) -> SetUp:
+    """The metadata of the MCP server says so."""
+    return lambda world: world.prm.update(lies)
+
+
+def server(**lies: Any) -> SetUp:
+    """The metadata of the authorization server says so; without what is None."""
+
+    def set_up(world: Internet) -> None:
+        told = world.metadata[AS] | lies
+        world.metadata[AS] = {name: value for name, value in told.items() if value is not None}
+
+    return set_up
+
+
+def challenge(*values: str) -> SetUp:
+    """The MCP server refuses with these."""
+    return lambda world: setattr(world, "challenge", list(values))
+
+
+def callback(make: Callable[[str, dict[str, str]], str]) -> SetUp:
+    """The browser comes back with what this makes of the code and of the request."""
+    return lambda world: setattr(world, "callback", make)
+
+
+def redirect(location: str, status: int = 302) -> Answer:
+    return Answer(None, status, {"location": location})
+
+
+HUGE = Answer(b" " * 70_000 + b"{}")
+ENDLESS = Answer(
+    raw=b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    + b"1000\r\n%b\r\n" % (b" " * 4096) * 20
+)
+HTML = Answer(b"<!doctype html><script>alert(1)</script>", headers={"content-type": "text/html"})
+DRIP = Answer({"resource": URL}, drip=True)
+HANGS = Answer(hang=True)
+TWO_LENGTHS = Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 40\r\n\r\n{}")
+GARBAGE = Answer(raw=b"\x00\xff\x00\xff not HTTP at all\r\n\r\n")
+GZIPPED = Answer(b"\x1f\x8b" + b"\0" * 50, headers={"content-encoding": "gzip"})
+NESTED = Answer(b"[" * 60_000)
+BROKEN_OFF = Answer(raw=b'HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n{"resource":')
+ONE_HEADER_TOO_LONG = Answer(raw=b"HTTP/1.1 200 OK\r\nx: " + b"x" * 400_000 + b"\r\n\r\n{}")
+
+BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
+    "is no JSON": (HTML, "cannot be read"),
+    "is JSON too deep to read": (NESTED, "cannot be read"),
+    "is no object": (Answer([1]), "cannot be read"),
+    "has no sensible types": (
+        Answer({"resource": 1, "issuer": ["x"], "scopes_supported": "a b"}),
+        "cannot be read",
+    ),
+    "is too long": (HUGE, "longer than 65536 bytes"),
+    "never ends": (ENDLESS, "longer than 65536 bytes"),
+    "hangs": (HANGS, "did not answer within"),
+    "comes in drops": (DRIP, "did not answer within"),
+    "is compressed": (GZIPPED, "encoded"),
+    "has two lengths": (TWO_LENGTHS, "cannot be had from"),
+    "is no HTTP": (GARBAGE, "cannot be had from"),
+    "breaks off": (BROKEN_OFF, "cannot be had from"),
+    "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be had from"),
+    "fails": (Answer(None, 500), "answered 500. Try again later"),
+    "is told to wait for": (Answer(None, 429), "answered 429"),
+    "leads to a stranger": (redirect(f"https://{EVIL}/prm"), "answered 302"),
+    "leads to a stranger for ever": (redirect(f"https://{EVIL}/prm", 308), "answered 308"),
+    "leads to the metadata service": (redirect("http://169.254.169.254/latest"), "answered 302"),
+    "leads to the metadata service by TLS": (redirect("https://169.254.169.254/latest"), "answered 302"),
+    "leads to a script": (redirect("javascript:alert(1)"), "answered 302"),
+    "leads to a file": (redirect("file:///etc/passwd"), "answered 302"),
+    "leads down to http": (redirect(f"http://{MCP}/prm"), "answered 302"),
+    "leads to another port": (redirect(f"https://{MCP}:8443/prm"), "answered 302"),
+    "leads to a user": (redirect(f"https://{MCP}@{EVIL}/prm"), "answered 302"),
+    "leads to nobody": (redirect("https://[::1"), "answered 302"),
+}
+for _name, (_answer, _text) in BAD_DOCUMENTS.items():
+    _patience = 0.4 if "within" in _text else 5.0
+    # The challenge names the place, so that there is no other sign of a server without metadata.
+    attack(f"the MCP server's metadata {_name}", says(PRM, answer=_answer), _text, patience=_patience)
+    attack(
+        f"the authorization server's metadata {_name}",
+        says(AS_META, AS_OIDC, answer=_answer),
+        _text,
+        patience=_patience,
+    )
+attack("the metadata leads round in a circle", says(PRM, answer=redirect("/.well-known/oauth-protected-resource/mcp")), "answered 302")  # fmt: skip
+
+# -- Who says to be somebody else ------------------------------------------------------------------------------------------------
+
+for _resource in (
+    f"https://{EVIL}/mcp",
+    f"https://{MCP}/mc",
+    f"https://{MCP}/mcp/deeper",
+    f"https://{MCP}.{EVIL}/mcp",
+    f"https://{MCP}:8443/mcp",
+    f"http://{MCP}/mcp",
+    f"https://{MCP}@{EVIL}/mcp",
+    f"https://{MCP}/mcp#x",
+    f"https://{MCP}/mcp?tenant=other",
+    "javascript:alert(1)",
+    "",
+):
+    attack(
+        f"the metadata is of the resource {_resource!r}", resource(resource=_resource), "of another resource"
+    )
+
+for _issuer in (
+    f"https://{EVIL}",
+    f"https://{AS}/",
+    f"https://{AS}/tenant",
+    f"https://{AS.upper()}",
+    f"https://{AS}:443",
+    f"http://{AS}",
+    f"https://{AS}.",
+    f"https://{AS}%2f",
+    "",
+):
+    attack(f"the issuer is {_issuer!r}", server(issuer=_issuer), "of another authorization server")
+
+attack(
+    "no authorization server is named", resource(authorization_servers=[]), "names no authorization server"
+)
+attack(
+    "a foreign resource_metadata is of a foreign resource",
+    lambda world: (
+        challenge(f'Bearer resource_metadata="https://{EVIL}/prm"')(world),
+        says(
+            f"{EVIL}/prm",
+            answer=Answer({"resource": f"https://{EVIL}/mcp", "authorization_servers": [f"https://{EVIL}"]}),
+        )(world),
+    ),
+    "of another resource",
+)
+
+# -- URLs that are none to use ---------------------------------------------------------------------------------------------------
+
+BAD_URLS: dict[str, str] = {
+    "javascript:alert(document.domain)": "neither https nor http",
+    "JaVaScRiPt://mcp.example/%0aalert(1)": "neither https nor http",
+    "file:///etc/passwd": "neither https nor http",
+    "data:text/html,<script>alert(1)</script>": "do not belong",
+    "data:application/json,x": "neither https nor http",
+    "vbscript:x": "neither https nor http",
+    "ftp://as.example/x": "neither https nor http",
+    "ms-settings:x": "neither https nor http",
+    "//as.example/x": "neither https nor http",
+    "--new-window": "neither https nor http",
+    "http://as.example/x": "is not https",
+    "http://127.0.0.1:8080/x": "is not https",
+    "http://localhost/x": "is not https",
+    "https://as.example@evil.example/x": "contains a user name",
+    "https://as.example/x#fragment": "has a fragment",
+    "https://as.example/$(reboot)": "do not belong",
+    "https://as.example/`reboot`": "do not belong",
+    "https://as.example/a b": "do not belong",
+    'https://as.example/"x': "do not belong",
+    "https://as.example\\@evil.example/x": "do not belong",
+    "https://as.example/x\r\nhost: evil.example": "do not belong",
+    "https://as.example/\x00": "do not belong",
+    "https:///x": "has no valid host",
+    "https://as.example:0/x": "has no valid host",
+    "https://as.example:99999/x": "is not a URL",
+    "https://[::1/x": "is not a URL",
+    "https://[fe80::1%25eth0]/x": "has no valid host",
+    "https://ａｓ.example/x": "do not belong",
+    "https://127。0。0。1/x": "do not belong",
+    "https://as.example/" + "x" * 9000: "longer than",
+}
+for _url, _text in BAD_URLS.items():
+    _shown = _url if len(_url) < 60 else f"{_url[:40]}..."
+    attack(f"the browser is sent to {_shown!r}", server(authorization_endpoint=_url), _text)
+    attack(f"the code is wanted at {_shown!r}", server(token_endpoint=_url), _text)
+    attack(f"the client is registered at {_shown!r}", server(registration_endpoint=_url), _text)
+    attack(f"the authorization server is {_shown!r}", resource(authorization_servers=[_url]), _text)
+for _url in ("javascript:x", "file:///etc/passwd", f"http://{MCP}/x", f"https://{MCP}@{EVIL}/"):
+    attack(f"the challenge names {_url!r}", challenge(f'Bearer resource_metadata="{_url}"'), BAD_URLS.get(_url, r"not https|neither|user name"))  # fmt: skip
+
+# -- Addresses that are nobody's business ----------------------------------------------------------------------------------------
+
+FORBIDDEN = (
+    "10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.254 192.168.1.1 169.254.169.254 169.254.170.2 "
+    "100.64.0.1 100.100.100.200 192.0.0.192 198.18.0.1 224.0.0.1 240.0.0.1 255.255.255.255 "
+    "127.0.0.1 127.255.255.254 127.1 127.0.1 0.0.0.0 0 2130706433 0x7f000001 0x7f.1 017700000001 0177.0.0.1 "
+    "2852039166 0xa9fea9fe 0xA9.0xFE.0xA9.0xFE 0251.0376.0251.0376 169.16689662 3232235777 "
+    "localhost LocalHost localhost. "
+    "[::1] [::] [0:0:0:0:0:0:0:1] [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] "
+    "[0:0:0:0:0:ffff:a9fe:a9fe] [::127.0.0.1] [::a9fe:a9fe] [fe80::1] [fe80::a9fe:a9fe] [fec0::1] [fc00::1] "
+    "[fd00:ec2::254] [64:ff9b::a9fe:a9fe] [64:ff9b::169.254.169.254] [64:ff9b:1::a00:1] [2002:a9fe:a9fe::1] "
+    "[2002:7f00:1::] [2001::1] [2001:db8::1] [ff02::1] [100::1] "
+    "metadata.google.internal intranet.evil.example router.evil.example six.evil.example"
+).split()
+NAMES = {
+    "metadata.google.internal": ["169.254.169.254"],
+    "intranet.evil.example": ["10.1.2.3", "192.168.0.7"],
+    "router.evil.example": ["::ffff:10.0.0.1"],
+    "six.evil.example": ["fd00:ec2::254", "::1"],
+}
+PRIVATE = "private network"
+
+
+def leads_to(host: str, set_up: SetUp) -> SetUp:
+    def both(world: Internet) -> None:
+        world.names.update({name: [addresses] for name, addresses in NAMES.items()})
+        set_up(world)
+
+    return both
+
+
+for _host in FORBIDDEN:
+    _at = f"https://{_host}"
+    attack(f"the challenge leads to {_host}", leads_to(_host, challenge(f'Bearer resource_metadata="{_at}/x"')), PRIVATE)  # fmt: skip
+    attack(f"the authorization server is at {_host}", leads_to(_host, resource(authorization_servers=[_at])), PRIVATE)  # fmt: skip
+for _host in ("169.254.169.254", "2130706433", "[::ffff:a9fe:a9fe]", "metadata.google.internal", "localhost"):
+    _at = f"https://{_host}"
+    attack(f"the client is registered at {_host}", leads_to(_host, server(registration_endpoint=f"{_at}/r")), PRIVATE)  # fmt: skip
+    attack(f"the code is wanted at {_host}", leads_to(_host, server(token_endpoint=f"{_at}/t")), PRIVATE)
+
+
+def rebinds(world: Internet) -> None:
+    """The name is good when the metadata is fetched, and ours when the code is brought."""
+    good = world.names[AS][0]
+    # Metadata, registration; then the token endpoint.
+    world.names[AS] = [good, good, ["127.0.0.1"]]
+
+
+attack("the name leads elsewhere the third time", rebinds, PRIVATE)
+
+
+def rebinds_on_a_redirect(world: Internet) -> None:
+    """The name of the MCP server is good for the request and for its metadata, and ours behind a redirect to itself."""
+    good = world.names[MCP][0]
+    world.names[MCP] = [good, good, ["169.254.169.254"]]
+    says(PRM, answer=redirect("/.well-known/other"))(world)
+
+
+attack("the name leads elsewhere behind a redirect", rebinds_on_a_redirect, PRIVATE)
+
+# -- Challenges ------------------------------------------------------------------------------------------------------------------
+
+_NOWHERE = says(f"{MCP}/.well-known/oauth-protected-resource", PRM, answer=Answer(None, 404))
+
+
+def unsaid(*values: str) -> SetUp:
+    """A challenge that says nothing that can be read, of a server without anything else."""
+
+    def set_up(world: Internet) -> None:
+        _NOWHERE(world)
+        challenge(*values)(world)
+
+    return set_up
+
+
+for _name, _values in {
+    "is empty": [""],
+    "is missing": [],
+    "is of another scheme": [f'Basic realm="x", resource_metadata="https://{EVIL}/prm"'],
+    "is quoted and does not end": [f'Bearer resource_metadata="https://{EVIL}/prm'],
+    "has the place in a realm with commas": [
+        f'Bearer realm="a, Bearer resource_metadata=https://{EVIL}/prm, b"'
+    ],
+    "has the place in a realm with quotes": [
+        f'Bearer realm="a\\", resource_metadata=\\"https://{EVIL}/prm\\""'
+    ],
+    "is made of commas": [", ,, ,=,", f',=resource_metadata="https://{EVIL}"'],
+    "is far too long": ["Bearer " + "x" * 20_000 + f', resource_metadata="https://{EVIL}/prm"'],
+    "is no ASCII": ['Bearer \xff\xfe="x"'],
+}.items():
+    attack(f"the challenge {_name}", unsaid(*_values), r"does not say where to get a token|no registration")
+attack(
+    "the challenge stands twice, and the second leads to a stranger",
+    challenge(f'Bearer resource_metadata="http://{MCP}/x"', f'Bearer resource_metadata="https://{EVIL}/prm"'),
+    "is not https",
+)
+attack(
+    "the challenge names two places",
+    challenge(f'Bearer resource_metadata="http://{MCP}/x", resource_metadata="https://{EVIL}/prm"'),
+    "is not https",
+)
+
+# -- PKCE ------------------------------------------------------------------------------------------------------------------------
+
+for _methods in (None, [], ["plain"], ["s256"], ["S512", "plain"]):
+    attack(
+        f"PKCE is offered as {_methods}", server(code_challenge_methods_supported=_methods), "PKCE with S256"
+    )
+attack("nobody can log in", server(authorization_endpoint=None), "lets nobody log in by a browser")
+attack("no tokens are given", server(token_endpoint=None), "has no token endpoint")
+
+for _query in (
+    "redirect_uri=https://evil.example/callback",
+    "client_id=evil&redirect_uri=https://evil.example/callback",
+    "state=known",
+    "code_challenge=x&code_challenge_method=plain",
+    "response_type=token",
+    "request_uri=https://evil.example/request",
+    "request=eyJhbGciOiJub25lIn0.e30.",
+    "response_mode=fragment",
+    "scope=admin",
+):
+    attack(
+        f"the browser is sent with {_query!r}",
+        server(authorization_endpoint=f"https://{AS}/authorize?{_query}"),
+        "by itself what a login has to say",
+    )
+
+# -- What the browser brings back ------------------------------------------------------------------------------------------------
+
+NO_ANSWER = "no answer to this login"
+for _name, _make, _text in (
+    ("no state", lambda code, asked: came_back(code, asked, state=None), NO_ANSWER),
+    ("another state", lambda code, asked: came_back(code, asked, state="x" * 43), NO_ANSWER),
+    ("half of the state", lambda code, asked: came_back(code, asked, state=asked["state"][:20]), NO_ANSWER),
+    ("an empty state", lambda code, asked: came_back(code, asked, state=""), NO_ANSWER),
+    ("the state twice", lambda code, asked: f"{came_back(code, asked)}&state={asked['state']}", NO_ANSWER),
+    ("a state of others before ours", lambda code, asked: f"{REDIRECT_URI}?state=x&state={asked['state']}", NO_ANSWER),
+    ("an error and no state", lambda code, asked: f"{REDIRECT_URI}?error=access_denied", NO_ANSWER),
+    ("nothing", lambda code, asked: REDIRECT_URI, NO_ANSWER),
+    ("no URL", lambda code, asked: "http://[", NO_ANSWER),
+    ("not even text of a URL", lambda code, asked: "\x00\xff\ud800", NO_ANSWER),
+    ("far too much", lambda code, asked: came_back(code, asked) + "&x" * 20_000, NO_ANSWER),
+    ("a thousand fields", lambda code, asked: came_back(code, asked) + "&x=y" * 1000, NO_ANSWER),
+    ("the state in a fragment", lambda code, asked: came_back(code, asked).replace("?", "#"), NO_ANSWER),
+    ("no code", lambda code, asked: came_back(code, asked, code=None), "without a code"),
+    ("an empty code", lambda code, asked: came_back(code, asked, code=""), "without a code"),
+    ("the code twice", lambda code, asked: f"{came_back(code, asked)}&code=injected", "code twice"),
+    ("a refusal", lambda code, asked: came_back(code, asked, code=None, error="access_denied"), "login was refused"),
+    ("a refusal and a code", lambda code, asked: came_back(code, asked, error="access_denied"), "login was refused"),
+    ("a refusal that rings", lambda code, asked: came_back(code, asked, error="\x1b[2J\x07"), "cannot be read"),
+    ("no issuer where it was promised", lambda code, asked: came_back(code, asked, iss=None), "iss is missing"),
+    ("another issuer", lambda code, asked: came_back(code, asked, iss=f"https://{EVIL}"), "iss does not match"),
+    ("the issuer with a slash", lambda code, asked: came_back(code, asked, iss=f"https://{AS}/"), "iss does not match"),
+    ("the issuer in capitals", lambda code, asked: came_back(code, asked, iss=f"https://{AS.upper()}"), "iss does not match"),
+    ("an empty issuer", lambda code, asked: came_back(code, asked, iss=""), "iss does not match"),
+    ("the issuer twice", lambda code, asked: f"{came_back(code, asked)}&iss=https://{EVIL}", "iss twice"),
+    ("another issuer's refusal", lambda code, asked: came_back(code, asked, iss="https://x", error="server_error"), "iss does not match"),
+):  # fmt: skip
+    attack(f"the browser brings {_name}", callback(_make), _text)
+
+# -- Mix-up and downgrade --------------------------------------------------------------------------------------------------------
+
+
+def mixed_up(*, admits: bool) -> SetUp:
+    """The MCP server names a bad authorization server, which sends the user to the good one, to get at the code that he gives."""
+
+    def set_up(world: Internet) -> None:
+        resource(authorization_servers=[f"https://{EVIL}"])(world)
+        world.metadata[EVIL]["authorization_endpoint"] = f"https://{AS}/authorize"
+        world.metadata[EVIL]["authorization_response_iss_parameter_supported"] = admits
+
+    return set_up
+
+
+attack("a mix-up", mixed_up(admits=True), "iss does not match")
+attack("a mix-up by one that promises no iss", mixed_up(admits=False), "iss does not match")
+attack("a mix-up with the good one's name", lambda world: (mixed_up(admits=True)(world), world.metadata[EVIL].update(issuer=f"https://{AS}")), "of another authorization server")  # fmt: skip
+attack(
+    "a server of old times whose metadata is a stranger's",
+    lambda world: (
+        unsaid()(world),
+        says(
+            f"{MCP}/.well-known/oauth-authorization-server", answer=Answer(dict(world.metadata[EVIL]))
+        )(world),
+    ),
+    "of another authorization server",
+)  # fmt: skip
+attack(
+    "credentials made for one are wanted by another",
+    resource(authorization_servers=[f"https://{EVIL}"]),
+    "was made for",
+    profile=ClientProfile(
+        redirect_uri=REDIRECT_URI,
+        client_id="us",
+        client_secret=Secret("CANARY-profile"),
+        issuer=f"https://{AS}",
+    ),
+)
+
+# -- Registration ----------------------------------------------------------------------------------------------------------------
+
+REGISTER = f"{AS}/register"
+for _name, _answer, _text in (
+    ("refuses", Answer({"error": "invalid_redirect_uri"}, 400), "does not take the redirect URI"),
+    ("refuses in HTML", Answer(b"<html>", 403), "status 403"),
+    ("refuses with bells", Answer({"error": "\x07\x1b]0;x\x07"}, 400), "status 400"),
+    ("answers HTML", HTML, "cannot be read"),
+    ("answers with nothing", Answer(b"", 201), "cannot be read"),
+    ("answers without an id", Answer({"client_id": ""}, 201), "usable client_id"),
+    ("answers with an id of two lines", Answer({"client_id": "a\r\nx: y"}, 201), "usable client_id"),
+    ("wants a method of its own", Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "cannot do"),
+    ("wants a secret and gives none", Answer({"client_id": "us"}, 201), "without a secret"),
+    ("answers without end", ENDLESS, "longer than 65536 bytes"),
+    ("sends on to a stranger", redirect(f"https://{EVIL}/register", 307), "status 307"),
+    ("sends on to the metadata service", redirect("http://169.254.169.254/", 307), "status 307"),
+    ("fails", Answer(None, 503), "status 503"),
+    ("is no HTTP", GARBAGE, "no registration"),
+):  # fmt: skip
+    attack(f"the registration {_name}", says(REGISTER, answer=_answer), _text)
+attack("the registration hangs", says(REGISTER, answer=HANGS), "did not answer within", patience=0.4)
+
+# -- Token endpoints -------------------------------------------------------------------------------------------------------------
+
+TOKEN = f"{AS}/token"
+_GOOD = {"access_token": "x" * 20, "token_type": "Bearer"}
+for _name, _answer, _text in (
+    ("HTML", HTML, "cannot be read"),
+    ("nothing", Answer(b""), "cannot be read"),
+    ("no token", Answer({"token_type": "Bearer"}), "cannot be read"),
+    ("an empty token", Answer(_GOOD | {"access_token": ""}), "cannot stand in a header"),
+    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}), "cannot stand in a header"),
+    ("a token of two words", Answer(_GOOD | {"access_token": "a b"}), "cannot stand in a header"),
+    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}), "cannot stand in a header"),
+    ("a list of tokens", Answer(_GOOD | {"access_token": ["x"]}), "cannot be read"),
+    ("a token of type mac", Answer(_GOOD | {"token_type": "mac"}), "type that is not known"),
+    ("a token of type N_A", Answer(_GOOD | {"token_type": "N_A"}), "type that is not known"),
+    ("a bound token that nobody asked for", Answer(_GOOD | {"token_type": "DPoP"}), "type that is not known"),
+    ("a huge token", Answer(_GOOD | {"access_token": "x" * 70_000}), "longer than 65536 bytes"),
+    ("without end", ENDLESS, "longer than 65536 bytes"),
+    ("a refusal", Answer({"error": "invalid_grant"}, 400), "gave no token: invalid_grant"),
+    ("a refusal with status 200", Answer({"error": "invalid_client"}), "gave no token: invalid_client"),
+    ("a refusal with bells", Answer({"error": "\x1b[31m"}, 400), "answered 400"),
+    ("a fault", Answer(None, 500), "answered 500"),
+    ("a redirect to a stranger", redirect(f"https://{EVIL}/token", 307), "answered 307"),
+    ("a redirect into the house", redirect("http://127.0.0.1/token", 308), "answered 308"),
+    ("no HTTP", GARBAGE, "no answer from the token endpoint"),
+):  # fmt: skip
+    attack(f"the token endpoint gives {_name}", says(TOKEN, answer=_answer), _text)
+attack("the token endpoint hangs", says(TOKEN, answer=HANGS), "did not answer within", patience=0.4)
+
+
+def echoes(world: Internet) -> None:
+    def page(asked: Asked) -> Answer:
+        world.planted.setdefault(asked.fields["code_verifier"], frozenset((AS,)))
+        said = " ".join((*asked.fields.values(), *world.planted))
+        return Answer({"error": "invalid_grant", "error_description": said}, 400)
+
+    world.pages[TOKEN] = page
+
+
+attack("the token endpoint says all our secrets aloud", echoes, "gave no token: invalid_grant")
+attack(
+    "the token endpoint wants ever another nonce",
+    lambda world: (
+        challenge(f'DPoP resource_metadata="https://{PRM}"')(world),
+        world.pages.update(
+            {TOKEN: lambda asked: Answer({"error": "use_dpop_nonce"}, 400, {"dpop-nonce": f"n{len(world.asked)}"})}
+        ),
+    ),
+    "gave no token: use_dpop_nonce",
+)  # fmt: skip
+
+# -- Loops -----------------------------------------------------------------------------------------------------------------------
+
+
+def takes_nothing(world: Internet) -> None:
+    class Never(set[str]):
+        def add(self, token: str) -> None:
+            pass
+
+    world.good = Never()
+
+
+def binds(world: Internet) -> None:
+    """Tokens are bound to keys, and the MCP server never has enough of nonces."""
+
+    def token(asked: Asked) -> Answer:
+        return Answer({"access_token": world.plant("access", MCP), "token_type": "DPoP"})
+
+    def mcp(asked: Asked) -> Answer:
+        told = f'DPoP error="use_dpop_nonce", resource_metadata="https://{PRM}"'
+        return Answer(None, 401, {"www-authenticate": told, "dpop-nonce": f"nonce-{len(world.asked)}"})
+
+    world.pages |= {TOKEN: token, f"{MCP}/mcp": mcp}
+
+
+attack("no token is ever taken", takes_nothing, "has just given")
+attack("the MCP server wants ever another nonce", binds, "goes on refusing")
+
+
+async def call(client: Client, world: Internet) -> None:
+    await client.call_tool("add", {})
+
+
+async def wants_more(client: Client, world: Internet) -> None:
+    """Each time another scope."""
+    honest = world.pages[f"{MCP}/mcp"]
+
+    def page(asked: Asked) -> Answer:
+        world.forbids = f'Bearer error="insufficient_scope", scope="s{len(world.asked)}"'
+        return honest(asked)
+
+    world.pages[f"{MCP}/mcp"] = page
+    await call(client, world)
+
+
+async def wants_the_same(client: Client, world: Internet) -> None:
+    world.forbids = 'Bearer error="insufficient_scope", scope="admin"'
+    await call(client, world)
+
+
+async def wants_nothing_nameable(client: Client, world: Internet) -> None:
+    world.forbids = 'Bearer error="insufficient_scope", scope="\\"\\\\"'
+    await call(client, world)
+
+
+async def moves(client: Client, world: Internet) -> None:
+    """The MCP server is taken over, and names an authorization server that wants to see what we have."""
+    world.good.clear()
+    world.prm["authorization_servers"] = [f"https://{EVIL}"]
+    world.metadata[EVIL]["authorization_endpoint"] = f"https://{AS}/authorize"
+    await call(client, world)
+
+
+async def moves_the_resource(client: Client, world: Internet) -> None:
+    world.good.clear()
+    world.prm["resource"] = f"https://{EVIL}/mcp"
+    await call(client, world)
+
+
+async def moves_the_token_endpoint(client: Client, world: Internet) -> None:
+    """The name of the authorization server has come to lead into our house."""
+    world.good.clear()
+    world.names[AS] = [["10.0.0.1"]]
+    await call(client, world)
+
+
+async def wants_no_pkce(client: Client, world: Internet) -> None:
+    world.good.clear()
+    world.prm["authorization_servers"] = [f"https://{EVIL}"]
+    del world.metadata[EVIL]["code_challenge_methods_supported"]
+    await call(client, world)
+
+
+async def refresh_ends_in_html(client: Client, world: Internet) -> None:
+    world.good.clear()
+    world.pages[TOKEN] = lambda asked: HTML
+    await call(client, world)
+
+
+async def refresh_leads_to_a_stranger(client: Client, world: Internet) -> None:
+    world.good.clear()
+    world.pages[TOKEN] = lambda asked: redirect(f"https://{EVIL}/token", 307)
+    await call(client, world)
+
+
+def nothing(world: Internet) -> None:
+    pass
+
+
+attack("every scope is not enough", nothing, "still refuses tools/call add", later=wants_more)
+attack("a scope is wanted that is never given", nothing, "still refuses tools/call add", later=wants_the_same)
+attack("a scope is wanted that has no name", nothing, "still refuses tools/call add", later=wants_nothing_nameable)  # fmt: skip
+attack("another authorization server wants what the first gave", nothing, "iss does not match", later=moves)
+attack("the MCP server becomes another resource", nothing, "of another resource", later=moves_the_resource)
+attack("the authorization server moves into our house", nothing, PRIVATE, later=moves_the_token_endpoint)
+attack("another authorization server knows no PKCE", nothing, "PKCE with S256", later=wants_no_pkce)
+attack("the refreshing ends in HTML", nothing, "cannot be read", later=refresh_ends_in_html)
+attack("the refreshing leads to a stranger", nothing, "answered 307", later=refresh_leads_to_a_stranger)

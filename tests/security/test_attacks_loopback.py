@@ -1,0 +1,202 @@
+"""Attacks on who waits for the browser to come back: by any page in it, and by any program on this machine.
+
+Each is a row: what is sent to the redirect URI while a user logs in. It gets nothing, the log says so, and the user, who comes after it,
+gets in as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import logging
+import webbrowser
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+import trio
+
+from mcp_trio import ClientProfile, Login, MemoryStorage, connect_http
+from tests.security.internet import AS, MCP, Internet, texts_of_objects
+
+LINE = "was no answer to the login under way"
+_open = trio.open_tcp_stream
+
+
+def request(target: str, *headers: str, method: str = "GET", body: str = "") -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", "host: 127.0.0.1", *headers, f"content-length: {len(body)}"]
+    return "\r\n".join([*lines, "", body]).encode()
+
+
+def target(state: str | None, path: str = "/callback", **more: str) -> str:
+    fields = {"code": "injected", "iss": f"https://{AS}"} | more
+    return f"{path}?{urlencode(fields if state is None else fields | {'state': state})}"
+
+
+# What is sent, by the state that the user was given: which no attacker knows, and so most do not have it.
+ATTACKS: dict[str, Callable[[str], bytes]] = {
+    "no state": lambda state: request(target(None)),
+    "an empty state": lambda state: request(target("")),
+    "another state": lambda state: request(target("x" * len(state))),
+    "half of the state": lambda state: request(target(state[:-1])),
+    "the state in capitals": lambda state: request(target(state.swapcase())),
+    "the state and a space": lambda state: request(target(f"{state} ")),
+    "the state twice": lambda state: request(f"{target(state)}&state={state}"),
+    "the state among others": lambda state: request(f"{target('x')}&state={state}"),
+    "the state as a header": lambda state: request(target(None), f"state: {state}"),
+    "the state as a cookie": lambda state: request(target(None), f"cookie: state={state}"),
+    "the state in a fragment": lambda state: request(f"/callback?code=injected#state={state}"),
+    "a thousand fields": lambda state: request(f"{target(state)}{'&x=y' * 1000}"),
+    "an error without a state": lambda state: request("/callback?error=access_denied"),
+    "POST": lambda state: request(target(state), method="POST"),
+    "POST of a form": lambda state: request(
+        "/callback",
+        "content-type: application/x-www-form-urlencoded",
+        method="POST",
+        body=urlencode({"code": "injected", "state": state}),
+    ),
+    "HEAD": lambda state: request(target(state), method="HEAD"),
+    "DELETE": lambda state: request(target(state), method="DELETE"),
+    "a preflight": lambda state: request(
+        target(state), "origin: https://evil.example", "access-control-request-private-network: true", method="OPTIONS"
+    ),
+    "TRACE": lambda state: request(target(state), method="TRACE"),
+    "another path": lambda state: request(target(state, "/other")),
+    "the root": lambda state: request(target(state, "/")),
+    "a path behind": lambda state: request(target(state, "/callback/x")),
+    "a slash behind": lambda state: request(target(state, "/callback/")),
+    "two slashes": lambda state: request(target(state, "//callback")),
+    "a detour": lambda state: request(target(state, "/x/../callback")),
+    "the path in capitals": lambda state: request(target(state, "/CALLBACK")),
+    "the path encoded": lambda state: request(target(state, "/%63allback")),
+    "the path with a semicolon": lambda state: request(target(state, "/callback;x")),
+    "a whole URL": lambda state: request(target(state, "http://evil.example/callback")),
+    "an icon": lambda state: request("/favicon.ico"),
+    "something for a proxy": lambda state: b"CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example\r\n\r\n",
+    "a head without end": lambda state: b"GET /callback?" + b"x" * 100_000,
+    "a line without end": lambda state: b"GET " + target(state).encode() + b" HTTP/1.1\r\nx: " + b"y" * 100_000,
+    "no HTTP": lambda state: b"\x00\xff\x00\xff\r\n\r\n",
+    "TLS": lambda state: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100,
+    "HTTP of old times": lambda state: f"GET {target(state)}\r\n\r\n".encode(),
+    "two lengths": lambda state: request(target(state), "content-length: 5"),
+    "no host": lambda state: f"GET {target(state)} HTTP/1.1\r\n\r\n".encode(),
+    "half a request": lambda state: f"GET {target(state)} HTTP/1.1\r\n".encode(),
+}  # fmt: skip
+
+
+class Visitor:
+    """A browser in which somebody else is quicker than the user. `heard` is what he got."""
+
+    def __init__(self, world: Internet, attacks: list[Callable[[str], bytes]]) -> None:
+        self.world = world
+        self.attacks = attacks
+        self.heard: list[bytes] = []
+        self.code = ""
+        self.port = 0
+        self.gone = trio.Event()
+
+    def open(self, url: str) -> bool:
+        trio.from_thread.run(self._visit, url)
+        return True
+
+    async def _visit(self, url: str) -> None:
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        self.port = urlsplit(asked["redirect_uri"]).port or 0
+        self.code = self.world.plant("code", AS)
+        for make in self.attacks:
+            self.heard.append(await self.send(make(asked["state"])))
+        self.world.planted[asked["state"]] = frozenset()
+        back = target(asked["state"], code=self.code)
+        await self.send(request(back))
+        self.gone.set()
+
+    async def send(self, data: bytes) -> bytes:
+        heard = b""
+        with suppress(trio.BrokenResourceError, OSError):
+            async with await _open("127.0.0.1", self.port) as stream:
+                await stream.send_all(data)
+                await stream.send_eof()
+                async for each in stream:
+                    heard += bytes(each)
+        return heard
+
+
+async def logged_in(world: Internet, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", visitor.open)
+    login = Login(profile=ClientProfile(), storage=MemoryStorage())
+    with trio.fail_after(30):
+        async with connect_http(
+            f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
+        ) as client:
+            await client.list_tools()
+        await visitor.gone.wait()
+
+
+def unharmed(world: Internet, visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
+    codes = [asked.fields.get("code") for asked in world.asked if asked.path == "/token"]
+    assert codes == [visitor.code]
+    assert (world.forbidden(), world.leaks()) == ([], [])
+    assert world.seen_in(f"{caplog.text} {visitor.heard!r} {texts_of_objects()}") == []
+
+
+@pytest.mark.requirement("AF-5")
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_attack_is_refused(
+    world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    visitor = Visitor(world, [ATTACKS[name]])
+    await logged_in(world, visitor, monkeypatch)
+    assert visitor.heard[0][:12] in (b"", b"HTTP/1.1 404")
+    assert next(record for record in caplog.records if LINE in record.getMessage()).levelno >= logging.INFO
+    unharmed(world, visitor, caplog)
+
+
+async def test_all_of_them_at_once(
+    world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor = Visitor(world, [*ATTACKS.values()] * 3)
+    await logged_in(world, visitor, monkeypatch)
+    unharmed(world, visitor, caplog)
+
+
+async def test_who_holds_the_door_keeps_nobody_out(
+    world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More connections than are served at once, of which none says a word."""
+    held: list[Any] = []
+
+    class Holding(Visitor):
+        async def send(self, data: bytes) -> bytes:
+            if data != b"held":
+                return await super().send(data)
+            held.append(await _open("127.0.0.1", self.port))
+            return b""
+
+    visitor = Holding(world, [lambda state: b"held"] * 40)
+    await logged_in(world, visitor, monkeypatch)
+    for stream in held:
+        await trio.aclose_forcefully(stream)
+    unharmed(world, visitor, caplog)
+
+
+@pytest.mark.requirement("AF-5")
+async def test_a_second_answer_changes_nothing(
+    world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has seen the user's answer, and sends one like it at the same time."""
+
+    class Twice(Visitor):
+        async def send(self, data: bytes) -> bytes:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(super().send, data)
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                nursery.start_soon(super().send, data.replace(self.code.encode(), b"injected"))
+            return b""
+
+    visitor = Twice(world, [])
+    await logged_in(world, visitor, monkeypatch)
+    unharmed(world, visitor, caplog)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(ATTACKS) >= 30
