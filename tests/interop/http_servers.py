@@ -22,7 +22,7 @@ class Servers:
     """
 
     def __init__(self, *wanted: tuple[str, str]) -> None:
-        self._ports = {each: _free_port() for each in wanted}
+        self._ports = {each: free_port() for each in wanted}
         self._running = [_start(*each, port) for each, port in self._ports.items()]
         try:
             for port in self._ports.values():
@@ -51,7 +51,7 @@ def _start(name: str, how: str, port: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, stdin=silent, stdout=silent, stderr=silent, env=environment)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert isinstance(port, int)

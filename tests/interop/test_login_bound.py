@@ -1,0 +1,118 @@
+"""Tokens that are bound to a key (DPoP), over real connections: our client at our server, with an authorization server that binds.
+
+The proofs are checked on both sides: by the guard, and by the fake authorization server, with joserfc and without anything of ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+
+from mcp_core.auth import Attempt
+from mcp_trio import FileStorage, connect
+from tests.fakes.authorization_server import AuthorizationServer
+from tests.interop.protected import READ, WRITE, login, protected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+D, E = "2025-11-25", "2026-07-28"
+NONCE_KEY = b"k" * 32
+every_era = pytest.mark.parametrize("version", [D, E])
+
+
+class Shown:
+    """What our client shows the MCP server, request by request."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.headers: list[dict[str, str]] = []
+        headers = Attempt.headers
+
+        def spied(attempt: Attempt, method: str, url: str) -> list[tuple[str, str]]:
+            found = headers(attempt, method, url)
+            self.headers.append(dict(found))
+            return found
+
+        monkeypatch.setattr(Attempt, "headers", spied)
+
+    @property
+    def schemes(self) -> list[str]:
+        return [each["authorization"].partition(" ")[0] for each in self.headers if each]
+
+    @property
+    def proofs(self) -> list[str]:
+        return [each["dpop"] for each in self.headers if "dpop" in each]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    return Shown(monkeypatch)
+
+
+@pytest.mark.requirement("AX-3")
+@pytest.mark.parametrize("nonce_key", [None, NONCE_KEY], ids=["", "nonces"])
+@every_era
+async def test_a_login_that_binds_and_all_that_follows_proves(
+    version: str, nonce_key: bytes | None, shown: Shown
+) -> None:
+    async with protected(dpop=True, nonce_key=nonce_key) as (issuer, url):
+        issuer.nonce = None if nonce_key is None else "of the authorization server"
+        async with connect(url, auth=login(), versions=[version]) as client:
+            assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"
+            assert (
+                await client.call_tool("erase")
+            ).text == f"{READ} {WRITE}"  # asked for more, with the same key
+            assert (await client.call_tool("erase")).text == f"{READ} {WRITE}"
+    assert len(shown.schemes) > 4
+    assert set(shown.schemes) == {"DPoP"}
+    assert len(set(shown.proofs)) == len(shown.proofs) == len(shown.schemes)
+    assert issuer.log.count("GET /authorize") == 2
+
+
+@every_era
+async def test_it_is_renewed_with_its_key(version: str, shown: Shown) -> None:
+    async with protected(dpop=True) as (issuer, url):
+        issuer.lifetime = 0  # so that it has to be renewed at once; the guard has a minute's patience
+        async with connect(url, auth=login(), versions=[version]) as client:
+            issuer.lifetime = 600
+            await client.call_tool("whoami")
+        assert issuer.log.count("GET /authorize") == 1
+        assert issuer.log.count("POST /token") > 1
+    assert set(shown.schemes) == {"DPoP"}
+
+
+async def test_the_next_process_has_the_key(tmp_path: Path, shown: Shown) -> None:
+    async with protected(dpop=True) as (issuer, url):
+        async with connect(url, auth=login(FileStorage(tmp_path))) as client:
+            await client.call_tool("whoami")
+        async with connect(url, auth=login(FileStorage(tmp_path))) as client:
+            await client.call_tool("whoami")
+        assert issuer.log.count("POST /token") == 1
+    assert set(shown.schemes) == {"DPoP"}
+
+
+async def test_a_token_that_was_stolen_opens_nothing(shown: Shown) -> None:
+    async with protected(dpop=True) as (_, url):
+        async with connect(url, auth=login(), versions=[E]) as client:
+            await client.call_tool("whoami")
+        heard = shown.headers[-1]
+        token = heard["authorization"].removeprefix("DPoP ")
+        async with httpx2.AsyncClient() as http:
+            for headers in {"authorization": f"Bearer {token}"}, {"authorization": f"DPoP {token}"}, heard:
+                answer = await http.post(url, headers=headers, json={})
+                assert answer.status_code == 401
+                assert token not in answer.text + str(answer.headers)
+
+
+@every_era
+async def test_where_the_authorization_server_binds_nothing_it_bears(
+    version: str, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with protected(dpop=True) as (issuer, url):
+        metadata = {name: value for name, value in issuer.metadata.items() if not name.startswith("dpop")}
+        monkeypatch.setattr(AuthorizationServer, "metadata", metadata)
+        async with connect(url, auth=login(), versions=[version]) as client:
+            await client.call_tool("whoami")
+    assert set(shown.schemes) == {"Bearer"}
