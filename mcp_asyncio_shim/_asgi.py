@@ -53,7 +53,7 @@ def asgi(
         ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
     """
     options = HttpOptions(gate=Gate(None, hosts, origins), reply=reply, sessions=sessions)
-    return AsgiApp(server, path, options, Door.of(auth, time, lambda text, e: _log.info(text, exc_info=e)))
+    return AsgiApp(server, path, options, Door(auth, time, _log.log) if auth else None)
 
 
 class AsgiApp:

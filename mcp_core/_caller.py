@@ -107,7 +107,7 @@ class Caller(abc.ABC):
         self._log_level = options.get("log_level") or (None if options.get("on_log") is None else "info")
         self._meta: Mapping[str, Any] = {}  # what each request carries beside what the connection adds
         self._respondent = Respondent(options)
-        self._questions = OpenQuestions(self._conn, self._respondent, self._run, self._hold, self._report)
+        self._questions = OpenQuestions(self._conn, self._respondent, self._run, self.hold, self._report)
         self._ears: Ears | None = None
         self._waiting: dict[Waiter[Any], None] = {}
         self._held = 0  # for how many answers of ours the server waits
@@ -397,6 +397,13 @@ class Caller(abc.ABC):
                 listing = Listing(method, member)
         return listing.items
 
+    def hold(self, more: int) -> None:
+        """The server waits for `more` things of our own side, such as an answer or a login: until they are there (`-more`), its silence
+        ends no call."""
+        self._held += more
+        for waiter in self._waiting:
+            waiter.hold(more)
+
     def forget(self) -> None:
         """Use none of the answers again that were kept: they may have been for another user."""
         if self._cache is not None:
@@ -489,12 +496,6 @@ class Caller(abc.ABC):
 
     def _withdrawn(self, event: RequestCancelled) -> None:
         self._questions.cancel(event.id)
-
-    def _hold(self, more: int) -> None:
-        """The server waits for `more` answers of ours."""
-        self._held += more
-        for waiter in self._waiting:
-            waiter.hold(more)
 
     def _over(self, event: ConnectionClosed) -> None:
         """Calls that have no request under way wait for nothing any more, too."""

@@ -194,7 +194,9 @@ async def connect_http(
             `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and none for a server on this machine.
         auth: whether, and how, to get an access token from the authorization server that an MCP server names when it wants one
             (2026-07-28, basic/authorization). `True` opens the user's browser and keeps the tokens in files of his; a
-            `ClientProfile` says who we are; a `Login` has more to say. While a user logs in, the time of a call runs on.
+            `ClientProfile` says who we are; a `Login` has more to say. While a user logs in, the time of calls stands still.
+            Authorization servers are reached by the same `tls` and `proxy`. What servers name may be in a private network only if the
+            MCP server is in one, or if it is where the profile says that its `issuer` is.
         options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
 
     *Resource handling*: at the end of the block a session is ended by telling the server, which has a second for it, and all
@@ -218,7 +220,7 @@ async def connect_http(
 
         login = login_of(auth)
         told["extensions"] = {**login.profile.extensions, **(options.get("extensions") or {})}
-        authorization = Authorization(url, login, tls=tls)
+        authorization = Authorization(url, login, tls=tls, proxy=proxy)
     trace = options.get("trace")
     tell = None if trace is None else Watcher(trace).tell
     heard = None if tell is None else partial(tell, "received")
@@ -235,7 +237,7 @@ async def connect_http(
     async with open_quiet_nursery() as nursery:
         client = Client(config, told, carry)
         if authorization is not None:
-            authorization.on_login = client.forget
+            authorization.on_login, authorization.on_browse = client.forget, client.hold
         try:
             await client.open(nursery)
             yield client

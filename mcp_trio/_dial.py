@@ -133,6 +133,11 @@ class Way:
         through = f" through {self._proxy}" if self._proxy is not None else ""
         return f"<Way to {_authority(self.host, self.port)}{secure}{through}>"
 
+    @property
+    def direct(self) -> bool:
+        """Whether nobody stands between us and the server, as far as we know."""
+        return self._proxy is None
+
     def address(self, head: RequestHead) -> RequestHead:
         """The same request as it has to be on a connection that was made here: a proxy wants to know who it is for."""
         if self._proxy is None or self._tls is not None:

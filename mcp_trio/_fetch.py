@@ -6,13 +6,16 @@ Rules of this file:
    that was judged: another answer of the name server changes nothing.
 2. All of it together has five seconds, and the body of the answer 64 KiB. Redirects are answers like others.
 3. Every failure is a `FetchFailed` whose reason is a few words of ours, never what the other end wrote.
-4. There is no proxy: it would look up the name by itself, behind a firewall for all we know.
+4. Behind a proxy it is the proxy that looks up names and decides where it connects to. What can be judged without a name server is
+   judged all the same: an address, however it is written, and the names of this machine.
 
 It does not know what is fetched, nor which addresses are good: the core's `may_fetch` says so, or a configuration.
 """
 
 from __future__ import annotations
 
+import socket
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -21,7 +24,7 @@ from mcp_core import ConnectFailed, ConnectionLost, __version__
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply
 from mcp_core.http import Body, Head, RequestHead, Url
 
-from ._dial import Way
+from ._dial import ENVIRONMENT, Way, find_proxy
 
 if TYPE_CHECKING:
     import ssl
@@ -30,13 +33,20 @@ if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest
     from mcp_core.http import Action
 
+    from ._h11_client import H11Client
+
 __all__ = ["fetch"]
 
 _LONGEST: Final = 5.0
+_MOST: Final = 4  # addresses of one host that are tried
 
 
 async def fetch(
-    request: HttpRequest, *, allow: Callable[[str], bool], tls: ssl.SSLContext | None = None
+    request: HttpRequest,
+    *,
+    allow: Callable[[str], bool],
+    tls: ssl.SSLContext | None = None,
+    proxy: str | None = ENVIRONMENT,
 ) -> HttpReply:
     """Send `request` and get what is answered, whatever its status.
 
@@ -44,45 +54,93 @@ async def fetch(
         request: whose URL is `https`, or `http` if whoever asks has decided so.
         allow: whether an IP address may be connected to.
         tls: whom to trust; by default what the system trusts.
+        proxy: a URL, None for none; by default the one that the environment has for this host, if any.
 
     Raises:
         FetchFailed: there is no complete answer.
     """
     with trio.move_on_after(_LONGEST):
-        return await _answered(request, allow, tls)
+        return await _answered(request, allow, tls, proxy)
     raise FetchFailed(f"it did not answer within {_LONGEST:g} s")
 
 
 async def _answered(
-    request: HttpRequest, allow: Callable[[str], bool], tls: ssl.SSLContext | None
+    request: HttpRequest, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
 ) -> HttpReply:
     try:
         url = Url.parse(request.url)
     except ValueError as exc:
         raise FetchFailed("that is no URL of a server") from exc
-    refusal: ConnectFailed | None = None
-    for address in await _addresses(url, allow):
-        way = Way(url.scheme, url.host, url.port, tls=tls, proxy=None, address=address)
+    way, client = await _connected(await _ways(url, allow, tls, proxy))
+    try:
+        answer = _Answer()
+        await client.run(way.address(_head(request, url)), request.body, answer.take)
+        return answer.reply()
+    except ConnectionLost as exc:
+        raise FetchFailed(str(exc)) from exc
+    except ValueError as exc:
+        raise FetchFailed("it cannot be said in HTTP") from exc
+    finally:
+        await client.aclose()
+
+
+async def _connected(ways: list[Way]) -> tuple[Way, H11Client]:
+    """The first of `ways` that leads there. Each has its share of the time that is left, for one that is dead may be silent.
+
+    Raises:
+        FetchFailed: none does.
+    """
+    problem = "it did not let us connect"
+    for index, way in enumerate(ways):
+        left = max(0.0, trio.current_effective_deadline() - trio.current_time())
         try:
-            client = await way.dial()
+            with trio.move_on_after(left / (len(ways) - index)):
+                return way, await way.dial()
         except ConnectFailed as exc:
-            refusal = exc
-            continue
-        try:
-            answer = _Answer()
-            await client.run(_head(request, url), request.body, answer.take)
-            return answer.reply()
-        except ConnectionLost as exc:
-            raise FetchFailed(str(exc)) from exc
-        except ValueError as exc:
-            raise FetchFailed("it cannot be said in HTTP") from exc
-        finally:
-            await client.aclose()
-    raise FetchFailed(str(refusal)) from refusal
+            problem = str(exc)
+    raise FetchFailed(problem)
+
+
+async def _ways(
+    url: Url, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
+) -> list[Way]:
+    """The ways to a server, all of which may be gone.
+
+    Raises:
+        FetchFailed: there is none.
+    """
+    host, port = url.host, url.port
+    if proxy == ENVIRONMENT:
+        proxy = find_proxy(url.scheme, host, port)
+    if proxy is None:
+        addresses = await _addresses(url, allow)
+        return [Way(url.scheme, host, port, tls=tls, proxy=None, address=each) for each in addresses]
+    address = _address_in(host)
+    if address is not None and not allow(address):
+        raise _forbidden(host)
+    try:
+        return [Way(url.scheme, host, port, tls=tls, proxy=proxy)]
+    except ValueError as exc:
+        raise FetchFailed(str(exc)) from None
+
+
+def _address_in(host: str) -> str | None:
+    """The address that a host is without any name server; None for a name. Systems read `127.1`, `0x7f000001` and `2130706433`, too."""
+    name = host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return "127.0.0.1"
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(name))
+    except OSError:
+        return None
 
 
 async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
-    """Where the host is, of which all may be connected to.
+    """Where the host is, as far as it may be connected to.
 
     Raises:
         FetchFailed: nowhere.
@@ -96,10 +154,14 @@ async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
     addresses = list(dict.fromkeys(str(where[0]) for *_, where in found))
     allowed = [address for address in addresses if allow(address)]
     if not allowed:
-        raise FetchFailed(
-            f"{url.host} is an address of this machine or of a private network, and what a server names is not fetched from there"
-        )
-    return allowed
+        raise _forbidden(url.host)
+    return allowed[:_MOST]
+
+
+def _forbidden(host: str) -> FetchFailed:
+    return FetchFailed(
+        f"{host} is an address of this machine or of a private network, and what a server names is not fetched from there"
+    )
 
 
 def _head(request: HttpRequest, url: Url) -> RequestHead:

@@ -80,15 +80,27 @@ class H11Client:
 
     def closed_by_server(self) -> bool:
         """Whether a connection on which nothing is under way has something to read: that can only be its end. Sockets only."""
-        stream = self._stream
-        while isinstance(stream, trio.SSLStream):
-            stream = stream.transport_stream
+        stream = self._beneath()
         return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
+
+    def address(self) -> str | None:
+        """The IP address of the other end, None if there is none."""
+        stream = self._beneath()
+        try:
+            return str(stream.socket.getpeername()[0]) if isinstance(stream, trio.SocketStream) else None
+        except OSError:
+            return None  # it is gone
 
     async def aclose(self) -> None:
         """Close the stream. This waits for a second at most, and not at all if cancelled; the stream is closed anyway."""
         with trio.move_on_after(_LAST_WRITE):
             await self._stream.aclose()
+
+    def _beneath(self) -> trio.abc.Stream:
+        stream = self._stream
+        while isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
+        return stream
 
     def _encode(self, head: RequestHead, body: bytes) -> bytes:
         http = self._http
@@ -154,7 +166,8 @@ class H11Client:
 
     def _what_is_wrong(self, exc: h11.RemoteProtocolError) -> str:
         if not self._ended:
-            return f"the server's answer is no HTTP/1.1: {exc}"
+            # What follows the colon is what the server wrote, which may be what it was sent: a token for one.
+            return f"the server's answer is no HTTP/1.1: {str(exc).partition(':')[0]}"
         if not self.heard:
             return "the server closed the connection without an answer"
         return "the server closed the connection in the middle of its answer"

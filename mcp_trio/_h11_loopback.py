@@ -4,15 +4,18 @@ Rules of this file:
 
 1. The URL was judged by the core before it comes here, and goes to the browser as one word, without a shell.
 2. We listen on loopback only, and only while somebody logs in. Everybody on this machine can reach that port, and every page in a
-   browser: what is no answer to this login is told so, and the waiting goes on.
-3. What the browser brings is a secret: it is in no log, and the page that it is shown names nothing of it.
+   browser: what is no answer to this login is told so, and the waiting goes on. Of many connections the newest count: whoever
+   only holds them keeps nobody out.
+3. What the browser brings is a secret: it is in no log, and the page that it is shown names nothing of it. That something came
+   which is no answer is told to the log.
 """
 
 from __future__ import annotations
 
-import sys
+import errno
+import logging
 import webbrowser
-from contextlib import asynccontextmanager
+from collections import deque
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -23,16 +26,20 @@ from mcp_core import AuthRequired
 from mcp_core.auth import AuthorizationFailed, answers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from mcp_core.auth import Browse
 
 __all__ = ["Loopback"]
+
+_log = logging.getLogger("mcp_trio")
 
 _LONGEST: Final = 300.0  # seconds until somebody has found his password, or has gone away
 _REQUEST: Final = 5.0
 _LONGEST_HEAD: Final = 32_768
 _AT_ONCE: Final = 16
+_PORTS: Final = 3  # that are tried, if any will do
+# The system has no more files for us. That passes.
+_FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_FULL_FOR: Final = 0.1
 _HEADERS: Final = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -52,7 +59,7 @@ async def _open_page(url: str) -> None:
     """
     try:
         opened = await trio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
-    except webbrowser.Error:
+    except (webbrowser.Error, OSError):
         opened = False
     if not opened:
         raise AuthRequired(
@@ -62,22 +69,18 @@ async def _open_page(url: str) -> None:
 
 
 class Loopback:
-    """Listens at one redirect URI of this machine."""
+    """Listens at one redirect URI of this machine, until `close`."""
 
-    def __init__(
-        self, redirect_uri: str, listeners: list[trio.SocketListener], show: Callable[[str], object]
-    ) -> None:
+    def __init__(self, redirect_uri: str, listeners: list[trio.SocketListener]) -> None:
         self.redirect_uri = redirect_uri
         self._listeners = listeners
-        self._show = show
+
+    def __repr__(self) -> str:
+        return f"<Loopback at {self.redirect_uri}>"
 
     @classmethod
-    @asynccontextmanager
-    async def at(
-        cls, redirect_uri: str, *, any_port: bool, show: Callable[[str], object] = lambda url: None
-    ) -> AsyncIterator[Loopback]:
-        """Listen for the time of a block; at another port if that one is taken and `any_port` will do. `show` is told each page before
-        it is opened.
+    async def open(cls, redirect_uri: str, *, any_port: bool = False) -> Loopback:
+        """Listen at `redirect_uri`; at another port if that one is taken, or 0, and `any_port` will do.
 
         Raises:
             AuthorizationFailed: it cannot be listened there.
@@ -89,53 +92,69 @@ class Loopback:
                 f"the browser would come back to {redirect_uri}, which is not a port of this machine: connect with a Login whose"
                 " browse knows how to get that"
             )
-        try:
-            sockets = await _bound(host, port)
-        except OSError as exc:
-            if not any_port or not port:
-                raise AuthorizationFailed(
-                    f"the browser would come back to {redirect_uri}, and nobody can listen there ({exc.strerror}); is another"
-                    " program doing that?"
-                ) from exc
-            sockets = await _bound(host, 0)
-        port = sockets[0].getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
-        listeners = [trio.SocketListener(each) for each in sockets]
-        try:
-            yield cls(parts._replace(netloc=f"{shown}:{port}").geturl(), listeners, show)
-        finally:
-            for each in sockets:
-                each.close()
+        problem: OSError | None = None
+        for each in (port, *[0] * _PORTS) if any_port else (port,):
+            try:
+                listeners = await _listeners(host, each)
+            except OSError as exc:
+                problem = exc
+                continue
+            shown = f"[{host}]" if ":" in host else host
+            place = f"{shown}:{listeners[0].socket.getsockname()[1]}"
+            return cls(parts._replace(netloc=place).geturl(), listeners)
+        assert problem is not None
+        raise AuthorizationFailed(
+            f"the browser would come back to {redirect_uri}, and nobody can listen there ({problem.strerror}); is another program"
+            " doing that?"
+        ) from problem
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            listener.socket.close()
 
     async def answer(self, step: Browse) -> str:
         """Open the page and wait for the browser to come back.
 
         Raises:
             AuthRequired: there is no browser.
-            AuthorizationFailed: it did not come back.
+            AuthorizationFailed: it did not come back, or cannot.
         """
         found: list[str] = []
-        problem: AuthRequired | None = None
-        limit = trio.CapacityLimiter(_AT_ONCE)
+        problem: AuthRequired | AuthorizationFailed | None = None
+        serving: deque[trio.CancelScope] = deque()
         with trio.move_on_after(_LONGEST):
             async with trio.open_nursery() as nursery:
 
-                async def serve(stream: trio.SocketStream) -> None:
-                    async with limit, stream:
-                        with trio.move_on_after(_REQUEST):
+                async def serve(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
+                    callback: str | None = None
+                    async with stream:
+                        with scope:
                             callback = await self._asked(stream, step)
-                            if callback is not None and not found:
-                                found.append(callback)
+                    if callback is None:
+                        _log.info("what came to the redirect URI was no answer to the login under way")
+                    elif not found:
+                        found.append(callback)
+                    if scope in serving:
+                        serving.remove(scope)
                     if found:
                         nursery.cancel_scope.cancel()
 
                 async def accept(listener: trio.SocketListener) -> None:
+                    nonlocal problem
                     while True:
-                        nursery.start_soon(serve, await listener.accept())
+                        try:
+                            stream = await _accepted(listener)
+                        except OSError as exc:
+                            problem = AuthorizationFailed(f"nobody can wait for the browser ({exc.strerror})")
+                            nursery.cancel_scope.cancel()
+                            return
+                        if len(serving) == _AT_ONCE:
+                            serving.popleft().cancel()
+                        serving.append(trio.move_on_after(_REQUEST))
+                        nursery.start_soon(serve, stream, serving[-1])
 
                 for listener in self._listeners:
                     nursery.start_soon(accept, listener)
-                self._show(step.url)
                 try:
                     await _open_page(step.url)
                 except AuthRequired as exc:
@@ -160,7 +179,8 @@ class Loopback:
             callback = self._callback(event)
             good = callback is not None and answers(step, callback)
             head = h11.Response(status_code=200 if good else 404, headers=_HEADERS)
-            said = [head, h11.Data(data=_DONE if good else _OTHER), h11.EndOfMessage()]
+            body = b"" if event.method == b"HEAD" else _DONE if good else _OTHER
+            said = [head, h11.Data(data=body), h11.EndOfMessage()]
             data = b"".join(http.send(each) or b"" for each in said)
         except (h11.RemoteProtocolError, h11.LocalProtocolError, trio.BrokenResourceError):
             return None
@@ -179,27 +199,31 @@ class Loopback:
         return f"{ours.scheme}://{ours.netloc}{target}"
 
 
-async def _bound(host: str, port: int) -> list[trio.socket.SocketType]:
-    """Sockets that listen at a host of this machine; for `localhost` in both families if there are both.
+async def _accepted(listener: trio.SocketListener) -> trio.SocketStream:
+    while True:
+        try:
+            return await listener.accept()
+        except OSError as exc:
+            if exc.errno not in _FULL:
+                raise
+            await trio.sleep(_FULL_FOR)
+
+
+async def _listeners(host: str, port: int) -> list[trio.SocketListener]:
+    """Who listens at a host of this machine; at `localhost` in both families, as far as the machine has them.
 
     Raises:
-        OSError: they cannot.
+        OSError: nobody can, or somebody else does in one of them: the browser might go there.
     """
-    addresses = ["127.0.0.1", "::1"] if host == "localhost" else [host]
-    sockets: list[trio.socket.SocketType] = []
-    for address in addresses:
-        family = trio.socket.AF_INET6 if ":" in address else trio.socket.AF_INET
-        socket = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+    found: list[trio.SocketListener] = []
+    for address in ("127.0.0.1", "::1") if host == "localhost" else (host,):
         try:
-            if sys.platform != "win32":  # there it would let others listen at the same port
-                socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
-            await socket.bind((address, port))
-            socket.listen(_AT_ONCE)
-        except OSError:
-            socket.close()
-            if not sockets:
-                raise
-            continue  # the other family is enough
-        port = socket.getsockname()[1]
-        sockets.append(socket)
-    return sockets
+            found += await trio.open_tcp_listeners(port, host=address, backlog=_AT_ONCE)
+        except OSError as exc:
+            if found and exc.errno != errno.EADDRINUSE:
+                continue
+            for listener in found:
+                listener.socket.close()
+            raise
+        port = found[0].socket.getsockname()[1]
+    return found

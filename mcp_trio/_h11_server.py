@@ -292,6 +292,7 @@ class H11Connection:
                 if self._incoming and sum(map(len, self._parts)) > _WRITE_SIZE:
                     return  # who asks without reading gets his answers one by one
         except Fault as fault:
+            _log.debug("a request is refused with %d: %s", fault.status, fault)
             self._refuse(fault.status, str(fault))
         except Exception:  # noqa: BLE001 - rule 5
             _log.exception("our own fault on %r", self)

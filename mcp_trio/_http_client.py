@@ -186,6 +186,8 @@ class HttpCarrier:
             try:
                 if connection is None:
                     connection = await self._way.dial()
+                    if self._authorization is not None:
+                        self._authorization.met_at(connection.address() if self._way.direct else None)
                 head = self._way.address(self._http.sign(call))
                 good = await connection.run(head, call.body, attempt.take)
                 if attempt.refused:

@@ -72,7 +72,7 @@ async def serve_http(
     routes: Mapping[str, Route] | None = None,
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
-    auth: Guard | Mapping[str, Guard] | None = None,
+    auth: Guard | Mapping[str, Guard | None] | None = None,
     connections: int = _CONNECTIONS,
     on_exchange: Callable[[Exchanged], object] | None = None,
     stop: trio.Event | None = None,
@@ -98,9 +98,10 @@ async def serve_http(
         reply: `"auto"` answers with JSON unless something is to be said before the answer, `"sse"` always with a stream, `"json"`
             never with one.
         sessions: whether the revisions that have a handshake get sessions. Without them nothing lasts longer than a request.
-        auth: who may ask: an `mcp_core.auth.Guard`, or several by the paths of their servers. Without one everybody may. No token is
-            handed on to handlers, nor to anybody else: what they ask of others they ask with tokens of their own, for a
-            token is good for the server only for which it was issued (2026-07-28, basic/authorization).
+        auth: who may ask: an `mcp_core.auth.Guard`, or one for each of the paths, or None for a path that is open to everybody.
+            `routes` are open to everybody. No token is handed on to handlers, nor to anybody else: what they ask of others they
+            ask with tokens of their own, for a token is good for the server only for which it was issued (2026-07-28,
+            basic/authorization).
         connections: how many may be open; beyond that they are closed at once.
         on_exchange: called with an `Exchanged` when an exchange is over, for an access log. It must not wait.
         stop: once set, nobody is let in any more, and what is asked is refused as busy.
@@ -112,12 +113,16 @@ async def serve_http(
 
     Raises:
         OSError: the address cannot be listened on.
-        ValueError: one of `hosts` or `origins` is not written as above, or `auth` has a path at which nothing is served.
+        ValueError: one of `hosts` or `origins` is not written as above; two paths are the same but for a slash at the end; `auth` has
+            other paths than `server`; or two guards, with resources that differ in nothing but the host, have their metadata at
+            the same place.
     """
     servers = server if isinstance(server, Mapping) else {path: server}
     guards = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
     for place in guards.keys() - servers.keys():
         raise ValueError(f"auth has a guard for {place!r}, where nothing is served")
+    for place in servers.keys() - guards.keys():
+        raise ValueError(f"auth has no guard for {place!r}: say None if it is open to everybody")
     if tls is not None:
         tls.set_alpn_protocols(["http/1.1"])
     gate = Gate(host, hosts, origins, scheme="https" if tls is not None else None)

@@ -6,17 +6,26 @@ Rules of this file:
 2. A file can be read by its owner only, from the moment that it exists, and is replaced at once or not at all: whoever reads it
    meanwhile, or dies, leaves one that is whole.
 3. A file that others could have read or written is not used.
+4. Of several processes one at a time replaces what is kept: a refresh token that two of them use may cost both of them theirs.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["FileStorage", "MemoryStorage", "TokenStorage"]
 
@@ -25,7 +34,11 @@ _OTHERS: Final = 0o077
 
 
 class TokenStorage(Protocol):
-    """Keeps tokens safe. Both are called in threads, one at a time for each server; what they raise is logged, and no more."""
+    """Keeps tokens safe. Both are called in threads, one at a time for each server; that they raise is logged, and no more.
+
+    A key begins with the kind of what is kept: `tokens:`, `client:` for what we are registered as, `issuer:` for where a client belongs
+    that was registered by hand.
+    """
 
     def load(self, key: str) -> bytes | None:
         """What was saved, None if nothing was."""
@@ -62,8 +75,10 @@ class FileStorage:
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         if directory is None:
-            data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-            directory = Path(data) / "mcp-trio" / "tokens"
+            data = Path(os.environ.get("XDG_DATA_HOME", ""))
+            if not data.is_absolute():  # then it does not count, says its specification
+                data = Path.home() / ".local" / "share"
+            directory = data / "mcp-trio" / "tokens"
         self.directory = Path(directory)
 
     def __repr__(self) -> str:
@@ -103,6 +118,24 @@ class FileStorage:
             with suppress(OSError):
                 Path(name).unlink()
             raise
+
+    def lock(self, key: str) -> Callable[[], None] | None:
+        """Have the only right to replace what is kept, until what this gives is called, or the process ends; None if another process
+        has it. On Windows everybody has it."""
+        if sys.platform == "win32":  # pragma: no cover
+            return lambda: None
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(
+            self._path(key).with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
+        )
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException as exc:
+            os.close(descriptor)
+            if isinstance(exc, BlockingIOError):
+                return None
+            raise
+        return partial(os.close, descriptor)
 
     def _path(self, key: str) -> Path:
         return self.directory / sha256(key.encode()).hexdigest()

@@ -1,6 +1,7 @@
 """Authorization as flows without IO: OAuth 2.1 as MCP uses it, for clients and for resource servers.
 
-A client has an `Authorizer` for each MCP server; who runs its flows does what their steps say: `Fetch`, `Browse`, `Load`, `Save`.
+A client has an `Authorizer` for each MCP server; who runs its flows does what their steps say: `Fetch`, `Listen`, `Browse`, `Load`,
+`Save`.
 A server has one `Guard`, with a `JwtVerifier`, an `IntrospectionVerifier` or a function of its user; the steps of its flows are
 `Fetch` and `Await`.
 """
@@ -17,7 +18,7 @@ from ._jose import BadToken
 from ._jwt import JwtVerifier
 from ._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from ._secret import Secret
-from ._steps import MAX_BODY, Browse, Fetch, Flow, HttpReply, HttpRequest, Load, Save, Step
+from ._steps import MAX_BODY, Browse, Fetch, Flow, HttpReply, HttpRequest, Listen, Load, Save, Step
 from ._urls import is_local, is_public_address, may_fetch, url_fault
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "IntrospectionVerifier",
     "JwtBearer",
     "JwtVerifier",
+    "Listen",
     "Load",
     "Refusal",
     "Save",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote, urlencode
 
 from mcp_core._jsonrpc import encode
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ._profile import ClientProfile, EnterpriseManaged
     from ._steps import Flow
 
-__all__ = ["Applicant"]
+__all__ = ["Applicant", "told_by"]
 
 _URN: Final = "urn:ietf:params:oauth"
 _JWT_BEARER: Final = f"{_URN}:grant-type:jwt-bearer"
@@ -121,7 +121,7 @@ class Applicant:
             "requested_token_type": _ID_JAG,
             "audience": self._authority.issuer,
             "resource": self._authority.resource,
-            "subject_token": Secret(provider.id_token()),
+            "subject_token": Secret(told_by(provider.id_token, "id_token")),
             "subject_token_type": _ID_TOKEN,
         }
         if scopes:
@@ -204,6 +204,21 @@ class Applicant:
         return []
 
 
+def told_by(ask: Callable[[], str], name: str) -> str:
+    """What a function of the user's gives, `name` in his profile.
+
+    Raises:
+        AuthorizationFailed: it gives nothing.
+    """
+    try:
+        text: object = ask()
+    except Exception as exc:
+        raise AuthorizationFailed(f"{name} of the profile's grant failed ({type(exc).__name__})") from exc
+    if not isinstance(text, str) or not text:
+        raise AuthorizationFailed(f"{name} of the profile's grant gave no text")
+    return text
+
+
 def _authenticate(identity: Identity, form: Form) -> list[tuple[str, str]]:
     """Show who we are: in `form`, or by the headers that are returned."""
     form["client_id"] = (
@@ -214,8 +229,9 @@ def _authenticate(identity: Identity, form: Form) -> list[tuple[str, str]]:
     if identity.method == "client_secret_post":
         form["client_secret"] = identity.secret
         return []
-    # Each half is encoded by itself (RFC 6749 section 2.3.1), so that a colon in it does no harm.
-    pair = f"{quote_plus(identity.client_id)}:{quote_plus(identity.secret.reveal())}"
+    # Each half is encoded by itself (RFC 6749 section 2.3.1), so that a colon in it does no harm. A space is %20, which is right too, and
+    # which servers read that know no plus sign for it: authlib, the official Python SDK.
+    pair = f"{quote(identity.client_id, safe='')}:{quote(identity.secret.reveal(), safe='')}"
     return [("authorization", f"Basic {b64encode(pair.encode()).decode()}")]
 
 

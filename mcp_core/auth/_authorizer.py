@@ -25,16 +25,26 @@ from msgspec.structs import replace
 
 from mcp_core._errors import AuthRequired, McpTrioError
 
-from ._applicant import Applicant
+from ._applicant import Applicant, told_by
 from ._challenge import Demand, demand_in
 from ._discovery import Authority, find_authority
-from ._dpop import Prover, new_seed
+from ._dpop import ALGORITHM, Prover, can_sign, new_seed
 from ._errors import AuthorizationFailed
 from ._profile import EnterpriseManaged, JwtBearer
 from ._registration import Identity, client_key, identify, known_identity
-from ._steps import Load, Save
+from ._steps import Listen, Load, Save
 from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from, tokens_key
-from ._urls import canonical_resource, check_url, covers, is_local, origin_of, shown
+from ._urls import (
+    at_port_of,
+    canonical_resource,
+    check_url,
+    covers,
+    is_local,
+    is_private_address,
+    may_fetch,
+    origin_of,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,10 +81,7 @@ class Authorizer:
 
     `entropy` gives random bytes fit for secrets, `wall_time` the seconds since 1970.
 
-    - `redirect_uri` is that of the profile, or where the browser came back to the last time, if any port will do (0). A driver
-      listens there, or on any free port if it cannot, and writes what it is here before it runs a flow. As long as it stays the
-      same, nothing has to be registered again.
-    - `generation` grows with every login: what was cached for the old one is not for the new one.
+    `generation` grows whenever the tokens may be those of another user: what was cached for the old ones is not for the new ones.
     """
 
     def __init__(
@@ -85,14 +92,20 @@ class Authorizer:
         entropy: Callable[[int], bytes],
         wall_time: Callable[[], float],
     ) -> None:
-        self.redirect_uri = profile.redirect_uri
         self.generation = 0
         self._url = server_url.partition("#")[0]
         self._resource = canonical_resource(self._url)
         self._local = is_local(self._url)
+        self._met: str | None = None
+        named = [profile.issuer]
+        if isinstance(profile.grant, EnterpriseManaged):
+            named.append(profile.grant.token_endpoint)
+        self._named = frozenset(origin_of(each) for each in named if each is not None)
         self._profile = profile
         self._entropy = entropy
         self._wall_time = wall_time
+        # Where the browser came back to the last time: as long as that stays the same, nothing has to be registered again.
+        self._redirect_uri = profile.redirect_uri
         self._tokens: Tokens | None = None
         self._authority: Authority | None = None
         self._prover: Prover | None = None
@@ -110,10 +123,27 @@ class Authorizer:
         state = f"tokens of {shown(tokens.issuer)}" if tokens is not None else "no tokens"
         return f"<Authorizer {shown(self._resource)}: {state}>"
 
-    @property
-    def local(self) -> bool:
-        """Whether the MCP server is on loopback, so that `may_fetch` allows loopback too."""
-        return self._local
+    def met_at(self, address: str | None) -> None:
+        """The MCP server was connected to at this IP address; None if somebody else connected us."""
+        self._met = address
+
+    def may_fetch(self, url: str, address: str) -> bool:
+        """Whether a `Fetch` of `url`, which was judged as such before, may connect to this IP address, to which its host was resolved.
+
+        What the user has named himself may be anywhere: `issuer` of the profile, the identity provider; and the MCP server where it was
+        met, for whoever answers for its name could have us meet somebody else the next time. What servers have named is on the public
+        internet; or on loopback if the MCP server is; or in a private network if the MCP server was met in one, and can reach itself
+        what it could have us fetch.
+        """
+        origin, met = origin_of(url), self._met
+        if origin in self._named:
+            return True
+        near = met is not None and is_private_address(met)
+        if origin == origin_of(self._url):
+            near = near or met is None
+            if address == met:
+                return True
+        return may_fetch(address, local=self._local, near=near)
 
     def notes(self) -> list[str]:
         """What should be logged since the last call: things that were wrong and could be helped."""
@@ -130,24 +160,12 @@ class Authorizer:
         if data is None:
             return
         tokens = decode_tokens(data)
-        if tokens is None or not covers(tokens.resource, self._url):
+        if tokens is None:
             self._note("what was stored as tokens cannot be read and is not used; the next login replaces it")
             return
-        if self._profile.client_id not in (None, tokens.client_id) or self._profile.issuer not in (
-            None,
-            tokens.issuer,
-        ):
-            self._note("the stored tokens belong to another client or authorization server and are not used")
-            return
-        if tokens.dpop_seed is not None:
-            try:
-                self._prover = self._new_prover(tokens.dpop_seed)
-            except AuthorizationFailed as exc:
-                self._note(f"the stored tokens cannot be used: {exc}")
-                return
-        self._tokens = tokens
-        if urlsplit(self.redirect_uri).port == 0 and tokens.redirect_uri is not None:
-            self.redirect_uri = tokens.redirect_uri
+        fault = self._take(tokens)
+        if fault is not None:
+            self._note(f"the stored tokens are not used: {fault}")
 
     def expires_soon(self) -> bool:
         """Whether there is a token that should be renewed now, before it is refused."""
@@ -164,7 +182,7 @@ class Authorizer:
             return True
         try:
             authority = yield from self._find(Demand())
-            done = yield from self._refresh(authority)
+            done = (yield from self._take_over(authority)) or (yield from self._refresh(authority))
         except McpTrioError as exc:
             self._note(f"the access token could not be renewed before it expires: {exc}")
             self._renew_after = self._wall_time() + _PAUSE
@@ -203,6 +221,8 @@ class Authorizer:
     def _log_in_again(self, demand: Demand) -> Flow[None]:
         """The server wants a token, or another one."""
         authority = yield from self._find(demand)
+        if (yield from self._take_over(authority)):
+            return
         tokens = self._tokens
         if tokens is not None:
             # What we have is no use if the server has come to want tokens that are bound to a key.
@@ -215,19 +235,23 @@ class Authorizer:
                 )
             if self._untried is None and not unbound and (yield from self._refresh(authority)):
                 return
-        yield from self._log_in(authority, self._scopes_for(demand, authority), bind=demand.scheme == "dpop")
+        yield from self._log_in(
+            authority, self._scopes_for(demand, authority), bind=_binds(demand, authority)
+        )
 
     def _step_up(self, demand: Demand, operation: str) -> Flow[None]:
         """The token is good, but not for this operation."""
-        tokens = self._tokens
-        if tokens is None:
+        if self._tokens is None:
             yield from self._log_in_again(demand)
             return
+        authority = self._authority
+        if authority is None:
+            authority = yield from self._find(demand)
+        if (yield from self._take_over(authority)):
+            return
         wanted = frozenset(demand.scopes)
-        count = self._step_ups.pop(operation, 0)
-        again = wanted <= set(tokens.asked)
-        self._step_ups[operation] = count + 1
-        _bound(self._step_ups)
+        count = self._step_ups.get(operation, 0)
+        again = wanted <= set(self._asked)
         if count >= MAX_STEP_UPS or (again and wanted in self._repeated):
             raise AuthRequired(
                 f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the scopes it wants "
@@ -235,14 +259,12 @@ class Authorizer:
                 "administrator.",
                 demand.scopes,
             )
-        if again:
-            # Asked for and not granted: the user may decide otherwise, but is bothered once only.
-            self._repeated[wanted] = None
-            _bound(self._repeated)
-        authority = self._authority
-        if authority is None:
-            authority = yield from self._find(demand)
         yield from self._log_in(authority, self._scopes_for(demand, authority))
+        # A login that fails does not count: it is an end by itself, and who asks for it again means it.
+        _remember(self._step_ups, operation, count + 1)
+        if again:
+            # Asked for and not granted: the user might have decided otherwise, but is bothered once only.
+            _remember(self._repeated, wanted, None)
 
     def _accepted(self) -> None:
         self._untried = None
@@ -268,17 +290,20 @@ class Authorizer:
                 f"the MCP server has moved to {shown(authority.issuer)}: the tokens of before are forgotten"
             )
             self._tokens, self._untried, self._prover = None, None, None
-            yield Save(tokens_key(self._resource), None)
+            yield from self._replace(tokens, None)
         return authority
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return self._tokens.asked if self._tokens is not None else ()
 
     def _scopes_for(self, demand: Demand, authority: Authority) -> tuple[str, ...]:
         """What to ask for: what was asked for before, what the user always wants, and what the server demands - or publishes, if
         it demands nothing."""
-        asked = self._tokens.asked if self._tokens is not None else ()
         needed: Sequence[str] = demand.scopes
         if not needed and self._profile.scopes is None:
             needed = authority.scopes or ()
-        scopes = dict.fromkeys((*asked, *(self._profile.scopes or ()), *needed))
+        scopes = dict.fromkeys((*self._asked, *(self._profile.scopes or ()), *needed))
         known = authority.server.scopes_supported or ()
         if (
             scopes
@@ -293,6 +318,16 @@ class Authorizer:
         self, authority: Authority, scopes: tuple[str, ...], how: _How = "login", *, bind: bool = False
     ) -> Flow[None]:
         """Get a token from the start, bound to a key if `bind`, or if the last one was."""
+        if self._profile.interactive:
+            any_port = urlsplit(self._profile.redirect_uri).port == 0
+            try:
+                self._redirect_uri = yield Listen(self._redirect_uri, any_port)
+            except AuthRequired as exc:
+                if self._tokens is not None:
+                    exc.scopes = (
+                        scopes  # whoever logs in by other means must not end with fewer than there are
+                    )
+                raise
         identity = yield from self._identify(authority, scopes)
         if bind and self._prover is None:
             self._prover = self._new_prover(new_seed(self._entropy))
@@ -315,7 +350,7 @@ class Authorizer:
                     self._profile,
                     authority.server,
                     resource=self._resource,
-                    redirect_uri=self._listening() if self._profile.interactive else self.redirect_uri,
+                    redirect_uri=self._redirect_uri,
                     scopes=scopes,
                     now=self._wall_time(),
                 )
@@ -331,12 +366,12 @@ class Authorizer:
     def _apply(self, applicant: Applicant, scopes: Sequence[str]) -> Flow[TokenReply]:
         grant = self._profile.grant
         if isinstance(grant, JwtBearer):
-            return (yield from applicant.jwt_bearer(grant.assertion(), scopes))
+            return (yield from applicant.jwt_bearer(told_by(grant.assertion, "assertion"), scopes))
         if isinstance(grant, EnterpriseManaged):
             return (yield from applicant.enterprise_managed(grant, scopes))
         if grant == "client_credentials":
             return (yield from applicant.client_credentials(scopes))
-        return (yield from applicant.authorization_code(self.redirect_uri, scopes))
+        return (yield from applicant.authorization_code(self._redirect_uri, scopes))
 
     def _refresh(self, authority: Authority) -> Flow[bool]:
         """A new token without a user; False if there is none to be had."""
@@ -349,41 +384,64 @@ class Authorizer:
         identity = known_identity(self._profile, authority.server, tokens)
         if tokens.refresh is None or identity is None:
             return False
-        if (yield from self._take_over(tokens)):
-            return True
         try:
             reply = yield from self._applicant(authority, identity).refresh(tokens.refresh)
         except AuthorizationFailed as exc:
             if exc.error is None or exc.error in _ITS_FAULT:
                 raise
+            if (yield from self._take_over(authority)):  # it was faster, and what we showed was used already
+                return True
             self._note(f"the refresh token is no longer taken: {exc}")
-            self._tokens = replace(tokens, refresh=None)
-            yield Save(tokens_key(self._resource), encode_tokens(self._tokens))
+            if self._tokens is tokens:
+                self._tokens = replace(tokens, refresh=None)
+                yield from self._replace(tokens, self._tokens)
             if identity.registered and exc.error == "invalid_client":
                 yield Save(client_key(authority.issuer), None)
             return False
         yield from self._keep(authority, identity, reply, tokens.asked, "refresh")
         return True
 
-    def _take_over(self, tokens: Tokens) -> Flow[bool]:
-        """Whether another process has renewed the tokens already. A refresh token that is used twice may cost both of them theirs."""
-        data: bytes | None = yield Load(tokens_key(self._resource))
-        found = decode_tokens(data) if data is not None else None
+    def _take(self, tokens: Tokens) -> str | None:
+        """Use these tokens from now on; or what is wrong with that."""
+        profile = self._profile
+        if not covers(tokens.resource, self._url):
+            return "they are for another MCP server"
+        if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (None, tokens.issuer):
+            return "they belong to another client or authorization server"
+        prover: Prover | None = None
+        if tokens.dpop_seed is not None:
+            try:
+                prover = self._new_prover(tokens.dpop_seed)
+            except AuthorizationFailed as exc:
+                return str(exc)
+        self._tokens, self._untried, self._prover = tokens, None, prover
+        place = tokens.redirect_uri
+        if place is not None and urlsplit(profile.redirect_uri).port == 0:
+            self._redirect_uri = at_port_of(profile.redirect_uri, place)
+        return None
+
+    def _take_over(self, authority: Authority) -> Flow[bool]:
+        """Whether another process has stored tokens since that are good now: it has renewed them, or its user has logged in. If
+        they are merely newer they are taken as well, since a refresh token that is used twice may cost both of us ours; for which reason
+        nobody else looks until this is over."""
+        found = yield from self._stored(to_replace=True)
+        ours = self._tokens
+        if found is None or (ours is not None and found.access == ours.access):
+            return False
+        if (found.issuer, found.resource) != (authority.issuer, authority.resource) or self._take(found):
+            return False
+        self.generation += 1
+        return found.renew_at is None or found.renew_at > self._wall_time()
+
+    def _replace(self, tokens: Tokens, by: Tokens | None) -> Flow[None]:
+        """Store something else in place of `tokens`, unless another process has done so."""
+        found = yield from self._stored()
         if found is None or found.access == tokens.access:
-            return False
-        same = replace(
-            found,
-            access=tokens.access,
-            refresh=tokens.refresh,
-            scopes=tokens.scopes,
-            asked=tokens.asked,
-            expires_at=tokens.expires_at,
-            renew_at=tokens.renew_at,
-        )
-        if same != tokens or (found.renew_at is not None and found.renew_at <= self._wall_time()):
-            return False
-        self._tokens, self._untried = found, "refresh"
-        return True
+            yield Save(tokens_key(self._resource), encode_tokens(by) if by is not None else None)
+
+    def _stored(self, *, to_replace: bool = False) -> Flow[Tokens | None]:
+        data: bytes | None = yield Load(tokens_key(self._resource), to_replace)
+        return decode_tokens(data) if data is not None else None
 
     def _keep(
         self,
@@ -403,14 +461,17 @@ class Authorizer:
             refresh=before.refresh if before is not None and how == "refresh" else None,
         )
         bound = reply.token_type.lower() == "dpop" and self._prover is not None
+        # Of what the profile says nothing that is secret is kept unasked; but a client without secrets needs no profile any more.
+        asked_to = self._profile.keep_secret and identity.secret is not None
+        kept = identity.registered or identity.method == "none" or asked_to
         self._tokens = replace(
             tokens,
             asked=asked,
             metadata_url=authority.metadata_url,
             dpop_seed=self._prover.seed if bound and self._prover is not None else None,
-            client_method=identity.method if identity.registered else None,
-            client_secret=identity.secret if identity.registered else None,
-            redirect_uri=self.redirect_uri,
+            client_method=identity.method if kept else None,
+            client_secret=identity.secret if kept else None,
+            redirect_uri=self._redirect_uri,
         )
         self._untried = how
         yield Save(tokens_key(self._resource), encode_tokens(self._tokens))
@@ -429,19 +490,23 @@ class Authorizer:
     def _new_prover(self, seed: Secret) -> Prover:
         return Prover(seed, entropy=self._entropy, wall_time=self._wall_time)
 
-    def _listening(self) -> str:
-        if urlsplit(self.redirect_uri).port == 0:
-            raise AuthRequired(
-                f"a user has to log in for {shown(self._resource)}, and nobody listens for the browser to come back. Connect "
-                "with a callback that shows the login page, or log in beforehand."
-            )
-        return self.redirect_uri
-
     def _note(self, text: str) -> None:
         self._notes = [*self._notes, text][-_MAX_NOTES:]
 
 
-def _bound(memory: dict[Any, Any]) -> None:
+def _binds(demand: Demand, authority: Authority) -> bool:
+    """Whether to ask for a token that is bound to a key. One that is stolen is no use, so it is wanted wherever both sides say that they
+    know such tokens; and where the MCP server takes no others, whatever the authorization server says."""
+    if demand.scheme == "dpop":
+        return True
+    known = authority.server.dpop_signing_alg_values_supported or ()
+    return demand.dpop and ALGORITHM in known and can_sign()
+
+
+def _remember(memory: dict[Any, Any], key: object, value: object) -> None:
+    """As the newest; the oldest is forgotten if there are too many."""
+    memory.pop(key, None)
+    memory[key] = value
     if len(memory) > _MAX_OPERATIONS:
         del memory[next(iter(memory))]
 

@@ -6,7 +6,8 @@ Rules of this file:
    URI, resource. The record is used for one answer and then forgotten, so that a callback counts once.
 2. An answer is judged in this order: is it ours (`state`), does it come from the right server (`iss`, as strings, without any
    normalisation), and only then is a code or an error looked at. Of an answer that fails one of the first two nothing is shown.
-3. What stands twice in an answer is not trusted to mean either.
+3. What stands twice in an answer is not trusted to mean either. Nor is it in a request: what a login asks for is ours to say, not the
+   query of the endpoint's.
 
 Sources: 2026-07-28 basic/authorization (Authorization Response Validation), RFC 6749 sections 4.1.1 and 4.1.2, RFC 7636, RFC 8707,
 RFC 9207 section 2.4.
@@ -33,6 +34,8 @@ __all__ = ["Pending", "answers", "authorization_url", "code_in", "new_pending"]
 
 _MAX_CALLBACK: Final = 16_384
 _MAX_FIELDS: Final = 50
+# What else would change the meaning of a request (RFC 6749, RFC 9101, OAuth 2.0 Multiple Response Type Encoding Practices).
+_OURS: Final = frozenset({"scope", "request", "request_uri", "response_mode"})
 # How the user said no, or the server for him.
 _TEXTS: Final = {
     "access_denied": "the login was refused, by the user or by the authorization server",
@@ -74,7 +77,7 @@ def authorization_url(
     """Where the browser has to go.
 
     Raises:
-        AuthorizationFailed: the authorization server has no such place.
+        AuthorizationFailed: the authorization server has no such place, or none that may be used.
     """
     endpoint = authority.server.authorization_endpoint
     if endpoint is None:
@@ -94,6 +97,13 @@ def authorization_url(
         query["scope"] = " ".join(scopes)
     if "offline_access" in scopes:
         query["prompt"] = "consent"  # OpenID Connect ignores the scope without it
+    there = {name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)}
+    doubled = there & (query.keys() | _OURS)
+    if doubled:
+        raise AuthorizationFailed(
+            f"the authorization_endpoint of {shown(authority.issuer)} says by itself what a login has to say "
+            f"({', '.join(sorted(doubled))}): somebody else could be logged in. It is not used; tell who runs the server."
+        )
     url = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}"
     return check_url(url, "the authorization_endpoint of the authorization server", local=local)
 

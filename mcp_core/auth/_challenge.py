@@ -46,12 +46,14 @@ class Challenge(Struct, frozen=True):
 
 
 class Demand(Struct, frozen=True):
-    """What the Bearer and DPoP challenges of one response ask for. `scheme` is "" if there was none of them."""
+    """What the Bearer and DPoP challenges of one response ask for. `scheme` is "" if there was none of them; `dpop`: there was one of
+    DPoP, beside Bearer or alone."""
 
     scheme: str = ""
     resource_metadata: str | None = None
     scopes: tuple[str, ...] = ()
     error: str | None = None
+    dpop: bool = False
 
 
 def challenges_in(values: Iterable[str]) -> list[Challenge]:
@@ -79,6 +81,7 @@ def demand_in(values: Iterable[str]) -> Demand:
         resource_metadata=merged.get("resource_metadata"),
         scopes=split_scopes(merged.get("scope", "")),
         error=merged.get("error"),
+        dpop=any(challenge.scheme == "dpop" for challenge in found),
     )
 
 

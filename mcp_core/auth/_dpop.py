@@ -20,18 +20,27 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._jsonrpc import encode
 
 from ._errors import AuthorizationFailed
-from ._jose import base64url, new_key, sign
+from ._jose import base64url, new_key, require, sign
 from ._secret import Secret
 from ._urls import origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ALGORITHM", "Prover", "new_seed"]
+__all__ = ["ALGORITHM", "Prover", "can_sign", "new_seed"]
 
 ALGORITHM: Final = "ES256"
 _SEED: Final = 32  # bytes
 _MAX_NONCE: Final = 256
+
+
+def can_sign() -> bool:
+    """Whether proofs can be made here at all: joserfc is an extra."""
+    try:
+        require()
+    except ImportError:
+        return False
+    return True
 
 
 def new_seed(entropy: Callable[[int], bytes]) -> Secret:

@@ -52,8 +52,9 @@ class Grant(Struct, frozen=True):
     """Who asks, and what that one may do.
 
     `principal` is the name under which sessions, tasks and states are kept, unique among all issuers and never empty. `client_id`
-    is the program that asks. `expires_at` is in seconds since 1970. `claims` is all that was said; printed are neither they nor,
-    since it is not here, the token. `jkt` is the thumbprint of the key to which the token is bound (RFC 9449), if it is.
+    is the program that asks. `expires_at` is in seconds since 1970, and `leeway` the seconds for which it is still good then, since
+    clocks differ. `claims` is all that was said; printed are neither they nor, since it is not here, the token. `jkt` is the
+    thumbprint of the key to which the token is bound (RFC 9449), if it is.
     """
 
     principal: str
@@ -62,6 +63,12 @@ class Grant(Struct, frozen=True):
     expires_at: float | None = None
     claims: Claims = {}
     jkt: str | None = None
+    leeway: float = 0.0
+
+    @property
+    def good_until(self) -> float | None:
+        """When what was granted ends, in seconds since 1970; None if it does not say."""
+        return None if self.expires_at is None else self.expires_at + self.leeway
 
     def __post_init__(self) -> None:
         if not self.principal:
@@ -155,6 +162,7 @@ def grant_of(
         expires_at=expires_at,
         claims=claims,
         jkt=_bound_to(claims),
+        leeway=leeway,
     )
 
 

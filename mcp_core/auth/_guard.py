@@ -9,7 +9,7 @@ Rules of this file:
 3. No credentials are answered without an error, bad ones with `invalid_token` (401), too few scopes with `insufficient_scope`
    (403), what is no request for anything with `invalid_request` (400); and what cannot be told now with 503.
 4. Nothing that a client or a function of the user says can leave the quotes of a challenge. A refusal tells one sentence, the
-   same to the client and to the log but for 503, and nothing of a token is in it.
+   same to the client and to the log but for 503, and nothing of a token is in it, nor in what a verifier raises.
 5. A token is not handed on: not even a `Grant` has it. What a server asks of others it asks with tokens of its own.
 
 It knows neither sessions nor what tools there are. 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
@@ -45,7 +45,9 @@ _DPOP: Final = "DPoP"
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, 2.1: b64token
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, 3.3: scope-token
 _UNSPEAKABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3: in error_description
+_EXPIRED: Final = "the token has expired"
 _RETRY_AFTER: Final = (b"retry-after", b"5")
+_SHORTEST_SECRET: Final = 6  # characters; what is shorter stands in any text
 
 
 class Refusal(Struct, frozen=True):
@@ -86,14 +88,15 @@ class Guard:
         verifier: a `JwtVerifier`, an `IntrospectionVerifier`, or any function, `async` or not, from a token to a `Grant` or None.
             Such a function answers for everything: signature, expiry, and that the token is for this server and no other.
         scopes: what every request takes.
-        tool_scopes: what further scopes a tool takes, by its name: a mapping, or a function.
+        tool_scopes: what further scopes a tool takes, by its name: a mapping, or a function, which is asked about names that clients
+            make up, too.
         resource_scopes: the same for resources that are read or subscribed to, by URI. A mapping is for resources that were declared
             by their URI. For those of a template give a function: it gets the URI as the client wrote it, in any of its spellings.
         satisfies: whether the scopes of a token include another one, for scopes that stand above others. Without it only those
             that are there by name count.
         scopes_supported: what the metadata lists; else it is `scopes`. Clients that are told nothing better ask for all of them.
         resource_name: what people may call the server.
-        dpop: whether tokens may be bound to keys (RFC 9449). Those that are not stay good.
+        dpop: whether tokens may be bound to keys (RFC 9449). Those that are not stay good. A proof is good once in each process.
         nonce_key: 32 bytes or more, known to all processes of this server: proofs then need a nonce, which has to be made for them
             within ten minutes.
 
@@ -145,7 +148,7 @@ class Guard:
     # -- What is public ------------------------------------------------------------------------------------------------
 
     def metadata(self) -> bytes:
-        """The document of RFC 9728, as JSON, for all of `metadata_paths`."""
+        """The document of RFC 9728, as JSON, for all of `metadata_paths`: its own place, and the root, if nobody else's belongs there."""
         document: dict[str, Any] = {
             "resource": self.resource,
             "authorization_servers": self._issuers,
@@ -213,7 +216,7 @@ class Guard:
             return self._refused(401, "invalid_token", str(exc), scheme=presented.scheme)
         except VerifierUnavailable as exc:
             message = "whether the token is good cannot be told now; try again later"
-            return Refusal(503, message, [_RETRY_AFTER], str(exc))
+            return Refusal(503, message, [_RETRY_AFTER], _on_one_line(str(exc)))
         if method != b"POST":
             refused = self.check(grant)
             if refused is not None:
@@ -247,21 +250,35 @@ class Guard:
         return Presented(Secret(token.decode()), scheme, proof)
 
     def _verified(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
-        verify = getattr(self._verifier, "verify", None)
-        if verify is not None:
-            grant = yield from verify(token, now)
-        else:
-            assert callable(self._verifier)
-            grant = self._verifier(token)
-            if isawaitable(grant):
-                grant = yield Await(grant)
-            if grant is None:
-                raise BadToken("the token is not good here")
+        try:
+            grant = yield from self._judged(token, now)
+        except (Exception, SystemExit) as exc:
+            if len(token) < _SHORTEST_SECRET or not _is_told(token, exc):
+                raise
+            # `TOKENS[token]` is soon written, and says of a wrong one: KeyError, and which.
+            kind = next(
+                (kind for kind in (BadToken, VerifierUnavailable) if isinstance(exc, kind)), RuntimeError
+            )
+            problem = f"the verifier raised {type(exc).__name__}, whose text is left out: the token is in it"
+            raise kind(problem).with_traceback(exc.__traceback__) from None
         if not isinstance(grant, Grant):
             raise TypeError("a verifier gives a Grant, or None")
-        if verify is None and grant.expires_at is not None and now >= grant.expires_at:
-            raise BadToken("the token has expired")
         return grant
+
+    def _judged(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+        verify = getattr(self._verifier, "verify", None)
+        if verify is not None:
+            grant: Grant = yield from verify(token, now)
+            return grant
+        assert callable(self._verifier)
+        found = self._verifier(token)
+        if isawaitable(found):
+            found = yield Await(found)
+        if found is None:
+            raise BadToken("the token is not good here")
+        if isinstance(found, Grant) and found.good_until is not None and now >= found.good_until:
+            raise BadToken(_EXPIRED)
+        return found
 
     def _check_binding(
         self, presented: Presented, grant: Grant, method: bytes, target: bytes, now: float
@@ -288,17 +305,21 @@ class Guard:
 
     # -- What is asked -------------------------------------------------------------------------------------------------
 
-    def check(self, grant: Grant, method: str | None = None, params: Any = None) -> Refusal | None:
+    def check(
+        self, grant: Grant, method: str | None = None, params: Any = None, now: float | None = None
+    ) -> Refusal | None:
         """Whether `grant` has the scopes for one message: a request `method` with its decoded `params`. Without them, for what takes no
-        more than every request does: notifications, responses, a stream."""
+        more than every request does: notifications, responses, a stream. With `now`, in seconds since 1970, also whether it still
+        lasts: who was admitted by a head may send the message long after it."""
+        scheme = _DPOP if grant.jkt else _BEARER
+        if now is not None and grant.good_until is not None and now >= grant.good_until:
+            return self._refused(401, "invalid_token", _EXPIRED, scheme=scheme)
         needed = self.scopes_for(method, params)
         missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
         if not missing:
             return None
         description = "the token has not all of the scopes that this takes"
-        refused = self._refused(
-            403, "insufficient_scope", description, needed, scheme=_DPOP if grant.jkt else _BEARER
-        )
+        refused = self._refused(403, "insufficient_scope", description, needed, scheme=scheme)
         return Refusal(
             refused.status, refused.message, refused.headers, f"{description}: {' '.join(missing)!r} missing"
         )
@@ -325,7 +346,27 @@ class Guard:
         scheme: str = _BEARER,
     ) -> Refusal:
         description = None if error is None else message
-        return Refusal(status, message, self.challenge(error, description, scopes, scheme=scheme), message)
+        challenges = self.challenge(error, description, scopes, scheme=scheme)
+        return Refusal(status, message, challenges, _on_one_line(message))
+
+
+def _is_told(text: str, exc: BaseException) -> bool:
+    """Whether a log that shows an exception, with all that led to it, shows `text`."""
+    left: list[BaseException | None] = [exc]
+    seen: set[int] = set()
+    while left:
+        each = left.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if text in f"{each} {each!r} {getattr(each, '__notes__', '')}":
+            return True
+        left += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+    return False
+
+
+def _on_one_line(text: str) -> str:
+    return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _quotable(text: str) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from base64 import b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote, urlencode
 
 from mcp_core._jsonrpc import Unreadable
 
@@ -80,7 +80,8 @@ class IntrospectionVerifier:
         self._issuer = issuer
         self._audience = audiences(audience)
         self._endpoint = endpoint
-        credentials = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
+        # A space is %20 and no plus sign: not every server reads that as one.
+        credentials = f"{quote(client_id, safe='')}:{quote(client_secret, safe='')}"
         self._authorization = "Basic " + b64encode(credentials.encode()).decode()
         self._remember = remember
         self._leeway = leeway
@@ -98,7 +99,7 @@ class IntrospectionVerifier:
             claims = yield from self._ask(token)
             known = self._judge(claims, now), now + self._remember
         grant, until = known
-        if grant.expires_at is not None and now >= grant.expires_at + self._leeway:
+        if grant.good_until is not None and now >= grant.good_until:
             raise BadToken("the token has expired")
         while len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]

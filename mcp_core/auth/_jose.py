@@ -247,6 +247,11 @@ def members_of(data: bytes) -> dict[str, Raw]:
         Unreadable: it is no such object.
     """
     members = _read_members(data)
+    # What the decoder skips it does not look at closely.
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise Unreadable("it is not UTF-8") from None
     # The decoder keeps the last of equal names, so that quotes are missing. A quote in a name would hide that.
     quotes = sum(2 + bytes(value).count(b'"') for value in members.values())
     if quotes != data.count(b'"') or any('"' in name for name in members):

@@ -10,6 +10,8 @@ Rules of this file:
    `BadToken` (401), for the token may be as good as ever.
 4. Flows that wait for the keys at the same time yield one and the same `Fetch` object. Who runs them makes it once, and gives all
    of them its reply. If that one request is given up with the flow that came first, the next goes on.
+5. What metadata say is good for one search: an issuer may move its keys. And it does not lead into the network of the server:
+   keys at another origin than the issuer are fetched as something that the issuer has named (`Fetch.named_by`).
 
 It does not know what is signed with the keys. RFC 7517, 8414.
 """
@@ -23,7 +25,7 @@ from ._errors import AuthorizationFailed, FetchFailed
 from ._grant import VerifierUnavailable
 from ._jose import BadKey, BadToken, load_keys
 from ._steps import MAX_BODY, Fetch, HttpReply, HttpRequest
-from ._urls import check_url, is_local
+from ._urls import check_url, is_local, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,14 +163,16 @@ class PublishedKeys:
         self._search = self._step = None
 
     def _published(self) -> Flow[Sequence[Key]]:
-        if self._uri is None:
+        uri, named_by = self._uri, None
+        if uri is None:
             local = is_local(self._issuer)
             metadata = yield from find_server(self._issuer, local=local)
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
-            self._uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
+            uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
+            named_by = self._issuer if origin_of(uri) != origin_of(self._issuer) else None
         accepted = ("accept", "application/jwk-set+json, application/json")
-        reply: HttpReply = yield Fetch(HttpRequest("GET", self._uri, [accepted]))
+        reply: HttpReply = yield Fetch(HttpRequest("GET", uri, [accepted]), named_by)
         if reply.status != 200:
             raise AuthorizationFailed(f"HTTP status {reply.status}")
         if len(reply.body) > MAX_BODY:

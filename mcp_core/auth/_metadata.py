@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeVar
-from urllib.parse import quote_plus
+from urllib.parse import quote, quote_plus
 
 from mcp_core._jsonrpc import Unreadable, reader
 
@@ -189,7 +189,8 @@ def error_of(error: str, description: str | None, hide: Iterable[Secret] = ()) -
     for secret in (secret.reveal() for secret in hide):
         # What is shorter stands in any word, and was no secret.
         if len(secret) >= _SHORTEST_SECRET:
-            for hidden in (secret, quote_plus(secret, errors="replace")):
+            # As it is, and as it is sent: in a form, and by Basic.
+            for hidden in (secret, quote_plus(secret, errors="replace"), quote(secret, "", errors="replace")):
                 error, text = error.replace(hidden, "..."), text.replace(hidden, "...")
     if not _CODE.fullmatch(error):
         return None

@@ -36,6 +36,9 @@ class EnterpriseManaged(Opaque, frozen=True):
     authorization server of the MCP server for a token. No browser is opened.
 
     `id_token` is asked for each time. `token_endpoint`, `client_id` and `client_secret` are those of the identity provider.
+
+    Raises:
+        ValueError: `client_secret` is no `Secret`.
     """
 
     id_token: Callable[[], str]
@@ -43,8 +46,17 @@ class EnterpriseManaged(Opaque, frozen=True):
     client_id: str
     client_secret: Secret | None = None
 
+    def __post_init__(self) -> None:
+        _check_secret("client_secret", self.client_secret)
+
 
 GrantType: TypeAlias = Literal["authorization_code", "client_credentials"] | JwtBearer | EnterpriseManaged
+
+
+def _check_secret(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, Secret):
+        raise ValueError(f"{name} is a Secret, so that nobody prints it: Secret(...)")
+
 
 _EXTENSIONS: Final = {
     "client_credentials": "io.modelcontextprotocol/oauth-client-credentials",
@@ -56,11 +68,12 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     """What authorization servers are told about this client, and what it has that they know it by.
 
     - `client_name` is shown to the user who is asked for consent.
-    - `redirect_uri` is where the browser comes back to: `https`, or `http` on loopback. Port 0 means any that is free: the driver
-      listens and writes the real one into `Authorizer.redirect_uri` before a flow is run.
+    - `redirect_uri` is where the browser comes back to: `https`, or `http` on loopback. Port 0 means any that is free, the same one
+      as the last time if it is.
     - `scopes` are asked for at every login, beside what the server demands; None: what the server demands or publishes.
     - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that somebody registered by hand with the
       authorization server `issuer`. Without `issuer` it is the first one that is met; credentials never go to another.
+    - `keep_secret`: `client_secret` is kept with the tokens, for whoever comes later and renews them without this profile.
     - `client_metadata_url` is the https URL of a document that describes this client (Client ID Metadata Document).
     - `grant` is how tokens are got: by a user in a browser ("authorization_code"), with the client's own credentials
       ("client_credentials"), or with an assertion.
@@ -78,12 +91,17 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     private_key: Secret | None = None
     signing_algorithm: str | None = None
     issuer: str | None = None
+    keep_secret: bool = False
     client_metadata_url: str | None = None
     grant: GrantType = "authorization_code"
     offline_access: bool = True
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.redirect_uri)
+        try:
+            _ = parts.port
+        except ValueError:
+            raise ValueError("redirect_uri has a port that is none") from None
         if parts.scheme != "https" and not (parts.scheme == "http" and is_local(self.redirect_uri)):
             raise ValueError("redirect_uri is neither https nor http on loopback")
         if parts.fragment:
@@ -91,8 +109,12 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
         url = self.client_metadata_url
         if url is not None and (url_fault(url, local=False) or urlsplit(url).path in ("", "/")):
             raise ValueError("client_metadata_url is no https URL with a path")
+        for name in ("client_secret", "private_key"):
+            _check_secret(name, getattr(self, name))
         if self.client_secret is not None and self.client_id is None:
             raise ValueError("client_secret without client_id")
+        if self.keep_secret and self.client_secret is None:
+            raise ValueError("keep_secret without client_secret")
         known = self.client_id is not None or (url is not None and self.private_key is not None)
         if self.grant == "client_credentials" and not (
             known and (self.client_secret is not None or self.private_key is not None)

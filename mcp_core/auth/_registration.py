@@ -15,6 +15,7 @@ Sources: 2026-07-28 basic/authorization/client-registration; RFC 7591 sections 2
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -96,14 +97,22 @@ def identify(
         return identity
     if server.registration_endpoint is None or not profile.interactive:
         raise AuthRequired(
-            f"the authorization server {shown(server.issuer)} registers no clients by itself. Register this one there with "
-            f"the redirect URI {redirect_uri} and set client_id (and client_secret) of its profile."
+            f"the authorization server {shown(server.issuer)} registers no clients by itself. Register this one there by hand, with "
+            f"the redirect URI {_to_register(profile, redirect_uri)}, and give the client_id (and client_secret) that it gets."
         )
     kept = yield Load(client_key(server.issuer))
     identity = _recalled(kept, redirect_uri, scopes, now)
     if identity is not None:
         return identity
     return (yield from _register(profile, server, server.registration_endpoint, redirect_uri, scopes))
+
+
+def _to_register(profile: ClientProfile, redirect_uri: str) -> str:
+    """The next time it is another port; who lets clients of somebody's own machine in takes any (RFC 8252 section 7.3)."""
+    parts = urlsplit(profile.redirect_uri)
+    if parts.port == 0:
+        return f"{parts._replace(netloc=parts.netloc.removesuffix(':0')).geturl()} (at any port)"
+    return redirect_uri
 
 
 def known_identity(
@@ -215,7 +224,7 @@ def _refusal(reply: HttpReply, issuer: str, redirect_uri: str) -> AuthorizationF
     said = f"status {reply.status}"
     if error is not None:
         said = error.error + (f" ({error.error_description})" if error.error_description else "")
-    cure = "Register it by hand and set client_id of its profile."
+    cure = "Register it by hand, and give the client_id that it gets."
     if error is not None and error.error == "invalid_redirect_uri":
         cure = f"It does not take the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
     return AuthorizationFailed(

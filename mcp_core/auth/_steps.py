@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. Everything in `mcp_core.auth` that needs the world is a generator of these four steps; whoever runs it (the *runner*)
+1. Everything in `mcp_core.auth` that needs the world is a generator of these steps; whoever runs it (the *runner*)
    does what a step says and sends back its result. So a whole flow is tested as a list of steps and replies.
 2. A `Fetch` is one request and one response. The runner follows no redirect, opens only addresses that `may_fetch` allows,
    reads no more than `MAX_BODY` bytes and gives up after a time of its own; what goes wrong it throws into the generator as
@@ -21,7 +21,18 @@ from msgspec import Struct, field
 
 from ._secret import Opaque
 
-__all__ = ["MAX_BODY", "Browse", "Fetch", "Flow", "HttpReply", "HttpRequest", "Load", "Save", "Step"]
+__all__ = [
+    "MAX_BODY",
+    "Browse",
+    "Fetch",
+    "Flow",
+    "HttpReply",
+    "HttpRequest",
+    "Listen",
+    "Load",
+    "Save",
+    "Step",
+]
 
 # No document of OAuth has a reason to be longer; in bytes, after decompression.
 MAX_BODY: Final = 65_536
@@ -60,16 +71,32 @@ class HttpReply(Opaque, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """Send `request`; the reply is an `HttpReply`. Thrown in if there is none: `FetchFailed`."""
+    """Send `request`; the reply is an `HttpReply`. Thrown in if there is none: `FetchFailed`.
+
+    `named_by` is for who fetches what a server's own configuration says, from any address: the URL, which is configured, of who
+    named this one, which is not. It may be at an address that is not public only if that one is.
+    """
 
     request: HttpRequest
+    named_by: str | None = None
+
+
+class Listen(Struct, frozen=True):
+    """A user is about to be sent to a login page: get ready for him to come back to `redirect_uri`, until the flow is over.
+
+    The reply is where he will come back to: the same, or the same at another port if it is taken, or is 0, and `any_port` will do.
+    If nobody can listen there, `AuthorizationFailed` is thrown in; if nobody can be asked, `AuthRequired`.
+    """
+
+    redirect_uri: str
+    any_port: bool = False
 
 
 class Browse(Opaque, frozen=True):
     """Let the user log in at `url`; the reply is the whole URL, with its query, to which the browser was sent back.
 
-    The runner listens at `redirect_uri` and takes the first request that `answers` this step. `url` was judged by `url_fault`. If
-    nobody comes back, `AuthorizationFailed` is thrown in; if nobody can be asked, `AuthRequired`.
+    A `Listen` came before. The runner takes the first request to `redirect_uri` that `answers` this step. `url` was judged by
+    `url_fault`. If nobody comes back, `AuthorizationFailed` is thrown in; if nobody can be asked, `AuthRequired`.
     """
 
     url: str
@@ -80,9 +107,14 @@ class Browse(Opaque, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """Give what was saved under `key`, or None: also if it cannot be read, which the runner reports by itself."""
+    """Give what was saved under `key`, or None: also if it cannot be read, which the runner reports by itself.
+
+    `to_replace`: it is about to be replaced. Until the next `Save` or `Listen`, or the end of the flow, no other process that says so
+    gets it, if the storage can arrange that.
+    """
 
     key: str
+    to_replace: bool = False
 
 
 class Save(Opaque, frozen=True):
@@ -95,5 +127,5 @@ class Save(Opaque, frozen=True):
         return f"<Save {self.key!r} {'nothing' if self.value is None else f'{len(self.value)} bytes'}>"
 
 
-Step: TypeAlias = Fetch | Browse | Load | Save
+Step: TypeAlias = Fetch | Listen | Browse | Load | Save
 Flow: TypeAlias = Generator[Step, Any, T]

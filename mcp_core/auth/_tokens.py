@@ -34,8 +34,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
     `scopes` is what was granted as far as the server told, `asked` what was asked for in all. `metadata_url` is where the MCP
     server said its metadata is; `dpop_seed` what makes the key that the token is bound to (see `_dpop.py`), None for a bearer token.
-    `client_method` and `client_secret` are how a client that registered itself shows who it is (None: as the profile says).
-    `redirect_uri` is where its browser came back to.
+    `client_method` and `client_secret` are how a client shows who it is that registered itself, has no secret, or keeps it here (None: as
+    the profile says). `redirect_uri` is where its browser came back to.
     """
 
     access: Secret

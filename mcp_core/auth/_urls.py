@@ -25,10 +25,12 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from ._errors import AuthorizationFailed
 
 __all__ = [
+    "at_port_of",
     "canonical_resource",
     "check_url",
     "covers",
     "is_local",
+    "is_private_address",
     "is_public_address",
     "issuer_metadata_urls",
     "may_fetch",
@@ -59,6 +61,9 @@ _PUBLIC_6: Final = ip_network("2000::/3")
 # Within it: Teredo and other protocols of the IETF, documentation, 6to4.
 _NOT_PUBLIC_6: Final = tuple(
     ip_network(net) for net in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
+_PRIVATE: Final = tuple(
+    ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 )
 # An address of the other family inside: judged as that.
 _NAT64: Final = ip_network("64:ff9b::/96")
@@ -127,17 +132,40 @@ def is_public_address(address: str) -> bool:
     return _is_public(ip)
 
 
-def may_fetch(address: str, *, local: bool) -> bool:
-    """Whether a resolved address may be connected to: a public one, or loopback if the MCP server is on loopback (`local`)."""
+def is_private_address(address: str) -> bool:
+    """Whether an IP address belongs to the network of an organisation or a home (RFC 1918, RFC 6598, RFC 4193): never loopback, nor
+    link-local, where clouds keep what nobody else may see."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    ip = (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
+    return any(ip in net for net in _PRIVATE)
+
+
+def may_fetch(address: str, *, local: bool, near: bool = False) -> bool:
+    """Whether a resolved address may be connected to: a public one; or loopback if the MCP server is on loopback (`local`); or a
+    private one if the MCP server has a private one too (`near`)."""
     if is_public_address(address):
         return True
-    return local and _is_loopback_host(address)
+    return (local and _is_loopback_host(address)) or (near and is_private_address(address))
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
     """Scheme, host in lower case and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+
+
+def at_port_of(url: str, other: str) -> str:
+    """`url` at the port of `other`, if that is a URL with one."""
+    try:
+        port = urlsplit(other).port
+    except ValueError:
+        return url
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition(":")[0]
+    return parts._replace(netloc=f"{host}:{port}").geturl() if port else url
 
 
 def root_of(url: str) -> str:
@@ -205,8 +233,9 @@ def _root(parts: SplitResult) -> str:
 
 
 def _is_ipv6(host: str) -> bool:
+    """Not with a zone, either: which of our networks that is a stranger cannot know (RFC 4007)."""
     try:
-        return isinstance(ip_address(host), IPv6Address)
+        return "%" not in host and isinstance(ip_address(host), IPv6Address)
     except ValueError:
         return False
 

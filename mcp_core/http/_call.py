@@ -84,6 +84,12 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_headers(self.headers)
 
+    def __repr__(self) -> str:
+        # There may be a token among the headers.
+        return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.access!r}>"
+
+    __rich_repr__ = None  # type: ignore[assignment]
+
 
 _PORTS: Final = {"http": 80, "https": 443}
 _UNSAYABLE: Final = re.compile(r"[\x00-\x20\x7f]")

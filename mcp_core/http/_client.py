@@ -80,6 +80,7 @@ class HttpClient:
         self._drops: list[int] = []
         self._trips: dict[int, Trip] = {}
         self._times: dict[Trip | Transport, float] = {}
+        self._held: set[Trip] = set()  # whose call was refused, while the right to make it is got
         self._events: deque[Event] = deque()
         self._closed = False
         own = {name.lower(): value for name, value in self.options.headers.items()}
@@ -167,6 +168,7 @@ class HttpClient:
         """It is complete. Or with an `error`, in a few words: no connection came about, or it broke before the end."""
         trip = self._trips.pop(key, None)
         if trip is not None:
+            self._held.discard(trip)
             trip.key = 0
             self._times.pop(trip, None)
             trip.ended(error, now)
@@ -192,7 +194,10 @@ class HttpClient:
             return False
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
         worth = call.attempt.received(head.status, headers, self._url_of(call.head))
-        return worth and call.key in self._trips and self.conn.state is not State.CLOSED
+        trip = self._trips.get(call.key)
+        if trip is None or self.conn.state is State.CLOSED:
+            return False
+        return worth and (trip.id is None or self.conn.awaits(trip.id))
 
     def hold(self, key: int, now: float | None) -> None:
         """Somebody is asked for the right to make a call, which may take long (None); that is over `now`."""
@@ -201,12 +206,17 @@ class HttpClient:
             if self.conn.opener is not None:
                 self.conn.opener.hold(now)
             if now is None:
+                self._held.add(trip)
                 self.at(trip, None)
+            else:
+                self._held.discard(trip)
+                trip.resumed(now)
 
     def denied(self, key: int, error: McpTrioError, now: float) -> None:
         """There is no right to make a call: what its caller is told, in place of an end of the response."""
         trip = self._trips.pop(key, None)
         if trip is not None:
+            self._held.discard(trip)
             trip.key = 0
             self._times.pop(trip, None)
             trip.denied(error, now)
@@ -235,8 +245,8 @@ class HttpClient:
         own: Headers = [],  # noqa: B006 - it is not kept
         operation: str = "",
     ) -> None:
-        """Make a call. `operation` is what it does, for whoever gives the right to it. `own` are headers that the caller of a method wants; they stand for those of the same name that are wanted
-        for all."""
+        """Make a call. `operation` is what it does, for whoever gives the right to it. `own` are headers that the caller of a method
+        wants; they stand for those of the same name that are wanted for all."""
         self._key = trip.key = key = self._key + 1
         self._trips[key] = trip
         named = {name for name, _ in own}
@@ -273,6 +283,7 @@ class HttpClient:
         """Nothing more of it means anything; but its response may come to its end."""
         self._times.pop(trip, None)
         self._trips.pop(trip.key, None)
+        self._held.discard(trip)
         trip.key = 0
 
     def at(self, who: Trip | Transport, when: float | None) -> None:
@@ -284,8 +295,11 @@ class HttpClient:
 
     def linger(self, trip: Trip, now: float) -> None:
         """Nothing more of it is wanted but its end, or what the server says before, for which there are some seconds from the first
-        time on that this is said."""
-        self._times.setdefault(trip, now + _LINGERS)
+        time on that this is said. Of one that is held the server knows nothing: it is never made."""
+        if trip in self._held:
+            self.drop(trip)
+        else:
+            self._times.setdefault(trip, now + _LINGERS)
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
         """A message has come, on the stream of our request `id`."""

@@ -7,7 +7,7 @@ Which pages those are `_authority.py` decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ._checks import ALLOWED
 
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["preflight", "shared"]
 
 
-def shared(origin: bytes) -> Headers:
-    """What every answer to a page of `origin` says."""
+_EXPOSED: Final = b"mcp-session-id, mcp-protocol-version"
+_EXPOSED_AT_A_DOOR: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
+
+
+def shared(origin: bytes, *, guarded: bool) -> Headers:
+    """What every answer to a page of `origin` says. `guarded`: a page may have to read how it gets a token."""
     return [
         (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version, www-authenticate"),
+        (b"access-control-expose-headers", _EXPOSED_AT_A_DOOR if guarded else _EXPOSED),
         (b"vary", b"origin"),
     ]
 

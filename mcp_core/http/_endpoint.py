@@ -9,12 +9,15 @@ Rules of this file:
 4. Whoever hangs up has withdrawn the request where the revision says so. Elsewhere work goes on, and what comes of it is kept for
    a while, if the client knows how to come back for it.
 5. A head and its body are two calls, and much may happen in between: what was true of the one is asked again at the other.
+6. What stands open for whatever may come ends with the grant by which it was asked for, and its client comes back with another. That
+   is looked at whenever something is said there, or nothing was for a while. A call that runs comes to its end.
 
 It refuses to know sockets, tasks and time; drivers are told what to write by `ready`. Sources: basic/transports of all revisions.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,11 +157,12 @@ class Endpoint:
         exchange.principal = principal
         origin = headers.get(b"origin")
         if origin is not None and self.options.gate.cross_origin(origin):
-            exchange.extra = shared(origin)
+            exchange.extra = shared(origin, guarded=self.door is not None)
         if self.door is None or verb not in GUARDED:
             return self._begun(exchange, head, asked)
         refused = who_fault(asked, self.options, self._sessions)
         if refused is not None:
+            self.door.tell(f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}")
             return self._refuse(exchange, refused)
         exchange.needs_grant = admission = Admission(self.door, exchange, head, asked)
         admission.begin(now)
@@ -211,6 +215,8 @@ class Endpoint:
         session = self.sessions.get(id)
         is_sse = SESSION_ID not in exchange.headers
         if session is None or session.principal != exchange.principal or session.is_sse is not is_sse:
+            if session is not None and self.door is not None:
+                self.door.tell("refused with 404: the session that is named is not one of who asks")
             return _NO_SESSION
         peer = session.conn.peer
         if peer is not None and dialect is not None and dialect is not peer.dialect:
@@ -260,6 +266,8 @@ class Endpoint:
                 # Its client has lost it, and we have not noticed.
                 self.break_off(before, superseded=True)
         exchange.stream, exchange.cursor, stream.exchange = stream, cursor, exchange
+        if stream.lasting:
+            exchange.ends_at = self._granted_until(exchange)
         stream.unsent = sum(len(data) for _, data, _ in stream.after(cursor))
         exchange.begin_stream()
         session.touch()  # what waited for the stream may be told now
@@ -276,6 +284,7 @@ class Endpoint:
         self._enter(session)
         exchange.stream = session.own
         session.own.exchange = exchange
+        exchange.ends_at = self._granted_until(exchange)
         exchange.begin_stream()
         path = head.target.partition(b"?")[0]
         where = b"%b?%b%b" % (path, _SESSION_QUERY, session.id)
@@ -332,6 +341,10 @@ class Endpoint:
         ids = glance.ids
         exchange.method = glance.method
         if session.is_sse:
+            standing = session.own.exchange
+            assert standing is not None  # the session ends with it
+            # It cannot be taken up again, and who posts has shown a newer token.
+            standing.ends_at = max(standing.ends_at, self._granted_until(exchange))
             self._feed(session, exchange, body)
             exchange.respond(202)
             self._mark(exchange)
@@ -399,6 +412,7 @@ class Endpoint:
         lasting = exchange.headers.get(METHOD) in _LASTING
         if lasting:
             conn.has_room = conversation.has_room
+            exchange.ends_at = self._granted_until(exchange)
         self._post(exchange, conversation, body, glance or look_into(body, config.limits), lasting=lasting)
         if lasting and exchange.mode is _UNDECIDED:
             # It asks nothing of anybody, and yet somebody has to attend to it.
@@ -462,7 +476,8 @@ class Endpoint:
         if exchange.mode is _STREAM:
             self._quiet.add(exchange, self.now)
             assert exchange.conversation is not None
-            exchange.conversation.touch()  # there may be room for more
+            if not self._has_outlived(exchange):
+                exchange.conversation.touch()  # there may be room for more
         else:
             self._quiet.drop(exchange)
             self._let_go(exchange)
@@ -473,6 +488,24 @@ class Endpoint:
         self._mark(exchange)
         if not superseded:
             self._let_go(exchange)
+
+    def _granted_until(self, exchange: Exchange) -> float:
+        """When the grant of `exchange` ends, by the clock of this endpoint."""
+        until = exchange.grant.good_until if exchange.grant is not None else None
+        if until is None:
+            return math.inf
+        assert self.door is not None
+        return self.now + until - self.door.wall_time()
+
+    def _has_outlived(self, exchange: Exchange) -> bool:
+        """Whether a response has stood until the end of its grant; then it is ended."""
+        conversation = exchange.conversation
+        if self.now < exchange.ends_at or conversation is None:
+            return False
+        if conversation.is_sse and conversation.conn.stats().in_flight:
+            return False  # the answers come on it, too
+        self.break_off(exchange)
+        return True
 
     def release(self, conversation: Conversation, id: RequestId, *, retry: float | None = None) -> bool:
         """End the response of the running request `id`; its client comes back for the rest, in `retry` seconds if that is told.
@@ -585,6 +618,8 @@ class Endpoint:
         self.now = now
         for exchange in self._quiet.take_due(now):
             self._quiet.add(exchange, now)
+            if self._has_outlived(exchange):
+                continue
             if exchange.mode is _STREAM or exchange.reply != "json":
                 exchange.comment()
                 self._mark(exchange)

@@ -13,6 +13,7 @@ It refuses to know which requests there are and whom they reach (`_endpoint.py`)
 from __future__ import annotations
 
 import enum
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ._messages import Body, End, Head
@@ -62,7 +63,7 @@ class Exchange:
     `token` is the driver's own. Give it the body by `receive_data` as long as it is `reading`; write what `actions_to_send` gives
     whenever `Site.ready` names it; say that it was `disconnected` if the client goes before `over`. `hang_up`: the connection is to
     be closed behind this response. `queued` are the bytes that wait to be taken. `needs_grant`: its guard wants something done first;
-    until then nothing is read.
+    until then nothing is read. `ends_at`: when it is ended, if it would stand for ever.
     """
 
     __slots__ = (
@@ -73,6 +74,7 @@ class Exchange:
         "body_limit",
         "conversation",
         "cursor",
+        "ends_at",
         "extra",
         "grant",
         "hang_up",
@@ -120,6 +122,7 @@ class Exchange:
         self.conversation: Conversation | None = None
         self.stream: Stream | None = None
         self.cursor = 0
+        self.ends_at = math.inf
 
     def __repr__(self) -> str:
         stream = f" of {self.stream!r} at {self.cursor}" if self.stream is not None else ""
@@ -131,8 +134,9 @@ class Exchange:
         """Its guard knows who asks: it goes on."""
         if self.needs_grant is not None:
             assert self._endpoint is not None
-            self.needs_grant, self.grant, self.principal = None, grant, grant.principal
+            self.grant, self.principal = grant, grant.principal
             self._endpoint.admitted(self, head, asked, now)
+            self.needs_grant = None  # only now, so that it can still be refused if something of ours fails
 
     def refused(self, refused: Refused, now: float) -> None:
         """Its guard does not let it in."""

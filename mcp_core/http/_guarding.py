@@ -36,6 +36,7 @@ __all__ = ["GUARDED", "Admission", "Door", "Guard", "TurnedAway"]
 # Other verbs are answered alike whoever asks.
 GUARDED: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _NO_PARAMS: Final = b"{}"
+_INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
 _FAULT: Final = Refused(500, "who may enter cannot be told: the server's log says why")
 _TOO_SLOW: Final = Refused(
     503, "whether the token is good cannot be told now; try again later", [(b"retry-after", b"5")]
@@ -56,7 +57,8 @@ class TurnedAway(Protocol):
 
 
 class Guard(Protocol):
-    """What an endpoint asks of a guard. See `mcp_core.auth.Guard`."""
+    """What an endpoint asks of a guard. See `mcp_core.auth.Guard`. Of `metadata_paths` the first is its own place, the others are where
+    its `metadata` may be if that of nobody else is looked for there."""
 
     @property
     def metadata_paths(self) -> tuple[str, ...]: ...
@@ -67,31 +69,29 @@ class Guard(Protocol):
         self, method: bytes, target: bytes, headers: Headers, now: float
     ) -> Generator[Any, Any, Granted | TurnedAway]: ...
 
-    def check(self, grant: Any, method: str | None = None, params: Any = None) -> TurnedAway | None: ...
+    def check(
+        self, grant: Any, method: str | None = None, params: Any = None, now: float | None = None
+    ) -> TurnedAway | None: ...
 
 
 class Door(Struct, frozen=True):
-    """The way into an endpoint: its `guard`; `wall_time` in seconds since 1970; and `report`, which writes a line to the log, with
-    the exception if something of ours has failed."""
+    """The way into an endpoint: its `guard`; `wall_time` in seconds since 1970; and `log`, the method of that name of a
+    `logging.Logger`."""
 
     guard: Guard
     wall_time: Callable[[], float]
-    report: Callable[[str, BaseException | None], object]
+    log: Callable[..., object]
 
-    @staticmethod
-    def of(
-        guard: Guard | None,
-        wall_time: Callable[[], float],
-        report: Callable[[str, BaseException | None], object],
-    ) -> Door | None:
-        """A door, where there is a guard."""
-        return None if guard is None else Door(guard, wall_time, report)
+    def tell(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
+        """Write a line to the log, with the exception if something of ours has failed."""
+        self.log(level, "%s", text, exc_info=exc)
 
     def judge(self, grant: Granted, body: bytes, config: Config) -> Refused | None:
         """Whether all that is in a body is allowed to who has `grant`."""
         try:
+            now = self.wall_time()
             for method, params in _asked_in(body, config):
-                turned = self.guard.check(grant, method, params)
+                turned = self.guard.check(grant, method, params, now)
                 if turned is not None:
                     return self.turned_away(b"POST", turned, method)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3: scopes may be told by a function of the user's
@@ -100,15 +100,17 @@ class Door(Struct, frozen=True):
 
     def turned_away(self, verb: bytes, turned: TurnedAway, method: str | None = None) -> Refused:
         what = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
-        self.report(f"{what} refused with {turned.status}: {turned.reason}", None)
+        # What is not the fault of who asks is something for who runs the server to know.
+        level = _INFO if turned.status < 500 else _WARNING
+        self.tell(f"{what} refused with {turned.status}: {turned.reason}", level)
         return Refused(turned.status, turned.message, turned.headers)
 
     def failed(self, verb: bytes, exc: BaseException) -> Refused:
-        self.report(f"{verb.decode('ascii')} refused with 500: the guard failed", exc)
+        self.tell(f"{verb.decode('ascii')} refused with 500: the guard failed", _ERROR, exc)
         return _FAULT
 
     def too_slow(self, verb: bytes) -> Refused:
-        self.report(f"{verb.decode('ascii')} refused with 503: the guard took too long", None)
+        self.tell(f"{verb.decode('ascii')} refused with 503: the guard took too long", _WARNING)
         return _TOO_SLOW
 
 
@@ -166,17 +168,26 @@ class Admission:
             self._exchange.refused(self._door.too_slow(self._head.method), now)
 
     def _go_on(self, run: Callable[[], Any], now: float) -> None:
-        self.step, verb = None, self._head.method
+        verb, exchange = self._head.method, self._exchange
+        try:
+            outcome = self._judged(run)
+            if self.step is not None:
+                return
+            if hasattr(outcome, "principal"):
+                exchange.granted(outcome, self._head, self._asked, now)
+            else:
+                exchange.refused(self._door.turned_away(verb, outcome), now)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; functions of users exit now and then
+            self.step = None
+            exchange.refused(self._door.failed(verb, exc), now)
+
+    def _judged(self, run: Callable[[], Any]) -> Any:
+        """What came of it, unless there is another step."""
+        self.step = None
         try:
             self.step = run()
         except StopIteration as end:
-            outcome: Any = end.value
-            if hasattr(outcome, "principal"):
-                self._exchange.granted(outcome, self._head, self._asked, now)
-            else:
-                self._exchange.refused(self._door.turned_away(verb, outcome), now)
-        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; functions of users exit now and then
-            self._exchange.refused(self._door.failed(verb, exc), now)
+            return end.value
 
 
 class _Doing:

@@ -1,7 +1,8 @@
 """The words in which HTTP is spoken of here: the head of a request, and a response as head, body and end.
 
-They are what h11, h2 and ASGI have in common, so that a driver only spells them. Rule of this file: names of headers are in lower
-case; no word says how a body is framed, for that is the driver's.
+They are what h11, h2 and ASGI have in common, so that a driver only spells them. Rules of this file: names of headers are in lower
+case; no word says how a body is framed, for that is the driver's; none prints the value of a header, or a query: there may be a
+token in it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,23 @@ class RequestHead(Struct, gc=False):
     target: bytes
     headers: Headers
 
+    def __repr__(self) -> str:
+        return f"<RequestHead {_text(self.method)} {_text(self.target.partition(b'?')[0])} {_names(self.headers)}>"
+
+    # msgspec shows rich every member; without this rich takes the repr
+    __rich_repr__ = None  # type: ignore[assignment]
+
 
 class Head(Struct, gc=False):
     """What a response begins with. Without `content-length` among the headers the body ends with `End`."""
 
     status: int
     headers: Headers
+
+    def __repr__(self) -> str:
+        return f"<Head {self.status} {_names(self.headers)}>"
+
+    __rich_repr__ = None  # type: ignore[assignment]
 
 
 class Body(Struct, gc=False):
@@ -39,3 +51,11 @@ class End(Struct, gc=False):
 
 
 Action = Head | Body | End
+
+
+def _text(data: bytes) -> str:
+    return ascii(data.decode("latin-1"))[1:-1]
+
+
+def _names(headers: Headers) -> str:
+    return f"headers=[{', '.join(_text(name) for name, _ in headers)}]"

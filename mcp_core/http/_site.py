@@ -19,7 +19,7 @@ from ._exchange import Exchange
 from ._messages import Headers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mcp_core._events import Event, NeedData
 
@@ -48,6 +48,9 @@ class Site:
     two.
 
     A plain route is called with the head of a request, without its body, and must not block. What it raises passes through `begin`.
+
+    Raises:
+        ValueError: two endpoints are at the same path; or the metadata of two guards belong at the same place, and are not the same.
     """
 
     def __init__(
@@ -56,13 +59,14 @@ class Site:
         routes: Mapping[str, Callable[[RequestHead], PlainAnswer]] | None = None,
     ) -> None:
         self.endpoints = tuple(dict.fromkeys(endpoints.values()))  # one may be at several paths
-        self._by_path = {_canonical(path.encode()): endpoint for path, endpoint in endpoints.items()}
+        self._by_path: dict[bytes, Endpoint] = {}
+        for path, endpoint in endpoints.items():
+            if self._by_path.setdefault(_canonical(path.encode()), endpoint) is not endpoint:
+                raise ValueError(f"two servers are at {path!r}: a slash at the end makes no difference")
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
-        for endpoint in self.endpoints:
-            if endpoint.door is not None:
-                for place in endpoint.door.guard.metadata_paths:
-                    # One of them may be the same for all: it tells of the first.
-                    self._routes.setdefault(_canonical(place.encode()), partial(_metadata, endpoint.door))
+        doors = [endpoint.door for endpoint in self.endpoints if endpoint.door is not None]
+        for place, document in _published(doors).items():
+            self._routes.setdefault(place, partial(_metadata, document))
         self._plain: list[Exchange] = []
         self._pumping = False
 
@@ -83,8 +87,8 @@ class Site:
         token: object = None,
         principal: str = "",
     ) -> Exchange:
-        """A request begins. If it `needs_grant`, do what its guard wants. `path` is where in this site, if it is not where the client sees it; `token` is the driver's own;
-        `principal` who asks, as authenticated."""
+        """A request begins. If it `needs_grant`, do what its guard wants. `path` is where in this site, if it is not where the client
+        sees it; `token` is the driver's own; `principal` who asks, as authenticated."""
         path = _canonical(head.target.partition(b"?")[0] if path is None else path)
         endpoint = self._by_path.get(path)
         if endpoint is not None:
@@ -169,10 +173,31 @@ _PREFLIGHT: Final[Headers] = [
 ]
 
 
-def _metadata(door: Door, head: RequestHead) -> PlainAnswer:
+def _published(doors: Iterable[Door]) -> dict[bytes, bytes]:
+    """The metadata of guarded endpoints, by their paths. Each is at its own place. The root, where clients look that found nothing
+    there, can speak for one resource only: with several it is silent, for whom it named would get the tokens for all.
+
+    Raises:
+        ValueError: two are at the same place, and are not the same.
+    """
+    own: dict[bytes, bytes] = {}
+    spare: dict[bytes, set[bytes]] = {}
+    for door in doors:
+        document = door.guard.metadata()
+        place, *others = door.guard.metadata_paths
+        if own.setdefault(_canonical(place.encode()), document) != document:
+            raise ValueError(
+                f"two guards have their metadata at {place!r}: give each a resource with a path of its own"
+            )
+        for other in others:
+            spare.setdefault(_canonical(other.encode()), set()).add(document)
+    return {place: documents.pop() for place, documents in spare.items() if len(documents) == 1} | own
+
+
+def _metadata(document: bytes, head: RequestHead) -> PlainAnswer:
     """How tokens for a guarded endpoint are come by (RFC 9728): for everybody, also for pages of any origin."""
     if head.method in (b"GET", b"HEAD"):
-        return PlainAnswer(200, door.guard.metadata(), "application/json", _FOR_ALL)
+        return PlainAnswer(200, document, "application/json", _FOR_ALL)
     if head.method == b"OPTIONS":
         return PlainAnswer(204, headers=[*_FOR_ALL, *_PREFLIGHT])
     return PlainAnswer(405, headers=[(b"allow", _READ)])

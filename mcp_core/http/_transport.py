@@ -105,6 +105,9 @@ class Trip(abc.ABC):
     def denied(self, error: McpTrioError, now: float) -> None:
         """It could not be made, for there is no right to it."""
 
+    def resumed(self, now: float) -> None:  # noqa: B027 - most have no times of their own
+        """It was held for lack of the right to it, and is made again."""
+
     def due(self, now: float) -> None:
         """The time has come that it asked for."""
         raise AssertionError("it asked for none")  # pragma: no cover
@@ -159,8 +162,8 @@ class Transport(abc.ABC):
     def post(self, out: Outgoing, now: float) -> Sent | None:
         """Send a message now."""
         sent = self._make(out, now)
-        if sent is not None and sent.id is None:
-            self.client.at(sent, now + _LONGEST)
+        if sent is not None:
+            sent.resumed(now)
         return sent
 
     def look(self, now: float) -> None:
@@ -218,6 +221,10 @@ class Sent(Trip):
         """The error of a response that makes no sense. At first that is mostly since there is something else at this URL."""
         question = "; is this the URL of an MCP server?" if self._opens else ""
         return RemoteProtocolError(f"{self.prefix}{problem}{question}")
+
+    def resumed(self, now: float) -> None:
+        if self.id is None:
+            self.client.at(self, now + _LONGEST)
 
     def due(self, now: float) -> None:
         """Its response takes too long, or does not end."""

@@ -32,6 +32,8 @@ from ._uri import is_uri
 from ._user import User
 
 if TYPE_CHECKING:
+    from mcp_core.auth import Secret
+
     Act = Callable[[], int]
 
 __all__ = ["parse"]
@@ -258,6 +260,11 @@ def _login(words: Sequence[str]) -> Act:
         help="what the authorization server calls this client, if it does not register clients",
     )
     parser.add_argument(
+        "--client-secret-env",
+        metavar="VARIABLE",
+        help="this variable of the environment holds the secret that goes with ID; it is kept with the token, to renew that",
+    )
+    parser.add_argument(
         "--scope",
         metavar="SCOPE",
         dest="scopes",
@@ -274,7 +281,23 @@ def _login(words: Sequence[str]) -> Act:
     target = Target(server=found.url, stderr=stderr, trace=tracing(stderr) if found.trace else None)
     from ._login import login
 
-    return partial(login, target, client_id=found.client_id, scopes=found.scopes)
+    return partial(
+        login, target, client_id=found.client_id, client_secret=_client_secret(found), scopes=found.scopes
+    )
+
+
+def _client_secret(found: argparse.Namespace) -> Secret | None:
+    variable = found.client_secret_env
+    if variable is None:
+        return None
+    if found.client_id is None:
+        raise Problem("--client-secret-env is the secret of a client: give --client-id too")
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise Problem(f"--client-secret-env {variable}: that variable of the environment holds no secret")
+    from mcp_core.auth import Secret
+
+    return Secret(value)
 
 
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {

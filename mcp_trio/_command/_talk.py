@@ -231,11 +231,13 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     return stopped or (MISUSED if target.user is not None and target.user.misused else status)
 
 
-def _way_in(target: Target) -> str:
-    """What helps whoever has no token."""
+def _way_in(target: Target, error: AuthRequired) -> str:
+    """What helps whoever has no token, or none that is good for this."""
     if target.auth is not None:  # that was it
         return ""
-    return f". `mcp-trio login {shlex.quote(target.name)}` gets a token, --token-env shows one that you have"
+    scopes = [word for scope in error.scopes for word in ("--scope", scope)]
+    login = shlex.join(["mcp-trio", "login", *scopes, target.name])
+    return f". `{login}` gets a token, --token-env shows one that you have"
 
 
 @contextmanager
@@ -244,12 +246,13 @@ def _explained(target: Target) -> Iterator[None]:
     try:
         yield
     except AuthRequired as exc:
-        raise Problem(f"{str(exc).removesuffix('.')}{_way_in(target)}", NO_CONVERSATION) from exc
+        raise Problem(f"{str(exc).removesuffix('.')}{_way_in(target, exc)}", NO_CONVERSATION) from exc
+    except AuthorizationFailed as exc:
+        raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
     except ConnectFailed as exc:
         if isinstance(exc.__cause__, AuthRequired):
-            raise Problem(
-                f"{target.name}: {str(exc).removesuffix('.')}{_way_in(target)}", NO_CONVERSATION
-            ) from exc
+            way_in = _way_in(target, exc.__cause__)
+            raise Problem(f"{target.name}: {str(exc).removesuffix('.')}{way_in}", NO_CONVERSATION) from exc
         if isinstance(exc.__cause__, AuthorizationFailed):
             raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
         cause, _, _ = str(exc).partition("\n")  # further lines are the end of the server's stderr (rule 3)

@@ -3,9 +3,10 @@
     python tests/fakes/authorization_server.py 9000
 
 Whoever comes is `alice`, and she agrees to everything: this protects nothing. What is asked of clients is checked, though: PKCE with
-S256, the redirect URI, `resource`, that codes and refresh tokens are used once.
+S256, the redirect URI, `resource`, that codes and refresh tokens are used once. Whoever sends a proof (DPoP) gets a token that is bound to
+its key.
 
-`AuthorizationServer.answer` is a function from a request to a response; `serve` gives it a socket.
+`AuthorizationServer.answer` is a function from a request to a response; `serve` gives a socket to it, or to another that is one too.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ import sys
 import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 import h11
 import trio
-from joserfc import jwt
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
-__all__ = ["AuthorizationServer", "Response", "serve"]
+__all__ = ["Answering", "AuthorizationServer", "Response", "serve"]
 
 
 @dataclass
@@ -53,12 +55,22 @@ class Code:
     challenge: str
     resource: str
     scope: str
+    jkt: str | None = None  # of the key that a refresh token is bound to
+
+
+class Answering(Protocol):
+    """What `serve` can give a socket to."""
+
+    issuer: str
+
+    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Response: ...
 
 
 class AuthorizationServer:
     """One at `issuer`. `scopes` is what it can grant; `lifetime` of its access tokens is in seconds.
 
-    `clients` are those that were registered, by their ids; `log` has a line for each request.
+    `clients` are those that were registered, by their ids; `log` has a line for each request. `nonce`, if there is one, has to be in
+    each proof.
     """
 
     def __init__(
@@ -73,10 +85,12 @@ class AuthorizationServer:
         self.issuer, self.scopes, self.user, self.lifetime = issuer, scopes, user, lifetime
         self.clients: dict[str, dict[str, Any]] = {}
         self.log: list[str] = []
+        self.nonce: str | None = None
         self._clock = clock
         self._key = ECKey.generate_key("P-256", {"kid": "1", "use": "sig"})
         self._codes: dict[str, Code] = {}
         self._refresh: dict[str, Code] = {}
+        self._proofs: set[str] = set()
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -93,6 +107,7 @@ class AuthorizationServer:
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
             "authorization_response_iss_parameter_supported": True,
             "scopes_supported": [*self.scopes.split(), "offline_access"],
+            "dpop_signing_alg_values_supported": ["ES256"],
         }
 
     def token(self, resource: str, scope: str | None = None, **claims: Any) -> str:
@@ -133,7 +148,10 @@ class AuthorizationServer:
                 case _:
                     return Response(404)
         except OAuthError as exc:
-            return _json({"error": exc.code}, exc.status)
+            refusal = _json({"error": exc.code}, exc.status)
+            if exc.code == "use_dpop_nonce" and self.nonce is not None:
+                refusal.headers.append(("dpop-nonce", self.nonce))
+            return refusal
         except ValueError:
             return _json({"error": "invalid_request"}, 400)
 
@@ -168,6 +186,9 @@ class AuthorizationServer:
 
     def _give_token(self, asked: dict[str, str], headers: dict[str, str]) -> Response:
         client_id = self._client(asked, headers)
+        jkt = self._bound_to(headers["dpop"]) if "dpop" in headers else None
+        bound = {"cnf": {"jkt": jkt}} if jkt is not None else {}
+        kind = "Bearer" if jkt is None else "DPoP"
         match asked.get("grant_type"):
             case "authorization_code":
                 given = self._codes.pop(asked.get("code", ""), None)
@@ -180,14 +201,12 @@ class AuthorizationServer:
                     raise OAuthError("invalid_grant")
             case "refresh_token":
                 given = self._refresh.pop(asked.get("refresh_token", ""), None)
-                if given is None:
+                if given is None or given.jkt != jkt:
                     raise OAuthError("invalid_grant")
             case "client_credentials":
                 resource, scope = asked.get("resource", ""), asked.get("scope", self.scopes)
-                token = self.token(resource, scope, sub=client_id, client_id=client_id)
-                return _json(
-                    {"access_token": token, "token_type": "Bearer", "expires_in": int(self.lifetime)}
-                )
+                token = self.token(resource, scope, sub=client_id, client_id=client_id, **bound)
+                return _json({"access_token": token, "token_type": kind, "expires_in": int(self.lifetime)})
             case _:
                 raise OAuthError("unsupported_grant_type")
         if given.client_id != client_id:
@@ -195,11 +214,11 @@ class AuthorizationServer:
         if asked.get("resource", given.resource) != given.resource:
             raise OAuthError("invalid_target")
         refresh = secrets.token_urlsafe()
-        self._refresh[refresh] = given
+        self._refresh[refresh] = replace(given, jkt=jkt)
         return _json(
             {
-                "access_token": self.token(given.resource, given.scope, client_id=client_id),
-                "token_type": "Bearer",
+                "access_token": self.token(given.resource, given.scope, client_id=client_id, **bound),
+                "token_type": kind,
                 "expires_in": int(self.lifetime),
                 "refresh_token": refresh,
                 "scope": given.scope,
@@ -215,6 +234,26 @@ class AuthorizationServer:
         if client is None or client.get("client_secret") != secret:
             raise OAuthError("invalid_client", 401)
         return id
+
+    def _bound_to(self, proof: str) -> str:
+        """The thumbprint of the key by which a proof was made (RFC 9449, 4.3 and 5)."""
+        try:
+            shown = jws.deserialize_compact(proof, lambda found: ECKey.import_key(found.headers()["jwk"]))
+            header, claims = shown.headers(), json.loads(shown.payload)
+            right = (header["typ"], claims["htm"], claims["htu"]) == (
+                "dpop+jwt",
+                "POST",
+                f"{self.issuer}/token",
+            )
+            fresh = abs(self._clock() - claims["iat"]) < 60 and claims["jti"] not in self._proofs
+            if not right or not fresh or "d" in header["jwk"]:
+                raise OAuthError("invalid_dpop_proof")
+        except (JoseError, KeyError) as exc:
+            raise OAuthError("invalid_dpop_proof") from exc
+        self._proofs.add(claims["jti"])
+        if claims.get("nonce") != self.nonce:
+            raise OAuthError("use_dpop_nonce")
+        return ECKey.import_key(header["jwk"]).thumbprint()
 
     def _introspect(self, asked: dict[str, str]) -> Response:
         try:
@@ -243,12 +282,13 @@ def _same_place(uri: str, registered: str) -> bool:
 async def serve(
     port: int = 0,
     *,
-    task_status: trio.TaskStatus[AuthorizationServer] = trio.TASK_STATUS_IGNORED,
+    make: Callable[..., Answering] = AuthorizationServer,
+    task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
     **options: Any,
 ) -> None:
     """Serve one on this machine. `server = await nursery.start(serve)` has it, and its `issuer`."""
     (listener,) = await trio.open_tcp_listeners(port, host="127.0.0.1")
-    server = AuthorizationServer(f"http://127.0.0.1:{listener.socket.getsockname()[1]}", **options)
+    server = make(f"http://127.0.0.1:{listener.socket.getsockname()[1]}", **options)
 
     async def talk(stream: trio.SocketStream) -> None:
         http = h11.Connection(h11.SERVER)

@@ -129,8 +129,13 @@ def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, b
     assert line is not None, first
     status = int(line[1])
     pairs = [line.split(b": ", 1) for line in lines]
-    headers = {name.lower(): value for name, value in pairs}
-    assert len(headers) == len(pairs), f"a header stands twice: {head!r}"
+    headers: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        # Of all that we send only challenges are a list of headers.
+        assert name.lower() not in headers or name.lower() == b"www-authenticate", (
+            f"a header stands twice: {head!r}"
+        )
+        headers[name.lower()] = b", ".join(filter(None, [headers.get(name.lower()), value]))
     if asked == b"HEAD" or status in (100, 204, 304):
         return Answer(status, headers, b""), rest
     if b"content-length" in headers:

@@ -32,6 +32,7 @@ class World:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     posted: list[tuple[str, str]] = field(default_factory=list)  # method and token of each message
     refresh: bool = True
+    methods: list[str] = field(default_factory=lambda: ["none"])
     life: int = 3600
     tokens: int = 0
     token_error: str | None = None
@@ -65,7 +66,7 @@ class World:
                 "registration_endpoint": f"{self.root}/register",
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
-                "token_endpoint_auth_methods_supported": ["none"],
+                "token_endpoint_auth_methods_supported": self.methods,
             }  # fmt: skip
         if target.path == "/register":
             return 201, {}, {**json.loads(body), "client_id": "us"}

@@ -13,17 +13,21 @@ from urllib.request import urlopen
 
 import pytest
 import trio
+import trio.testing
 
-from mcp_core import AuthRequired, ConnectFailed
-from mcp_core.auth import AuthorizationFailed
-from mcp_trio import Client, ClientProfile, Login, MemoryStorage, Server, connect
-from mcp_trio._authorization import login_of
+from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost
+from mcp_core.auth import AuthorizationFailed, FetchFailed
+from mcp_trio import Client, ClientProfile, FileStorage, Login, MemoryStorage, Server, connect, connect_http
+from mcp_trio._authorization import Authorization, login_of
 from mcp_trio._h11_loopback import Loopback
 from tests.trio_.oauth_world import oauth_world, state_in
+from tests.trio_.test_dial import TinyProxy, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
+    from mcp_core.auth import HttpReply, HttpRequest
     from tests.trio_.oauth_world import World
 
 HEADLESS = ClientProfile(redirect_uri="http://127.0.0.1:1/callback")
@@ -47,12 +51,21 @@ def headless(**more: Any) -> Login:
 
 
 def opened(world: World, auth: Any, **options: Any) -> Any:
-    return connect(world.url, auth=auth, versions=["2025-11-25"], **options)
+    return connect_http(world.url, auth=auth, versions=["2025-11-25"], **options)
 
 
-async def test_a_login_and_all_that_follows_carries_the_token(world: World) -> None:
-    async with opened(world, headless()) as client:
-        assert [tool.name for tool in await client.list_tools()] == ["add"]
+def lost(url: str) -> str:
+    raise ConnectionLost("it was shown by a server that is gone")
+
+
+async def test_a_login_and_all_that_follows_carries_the_token(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "mcp_trio"):
+        async with opened(world, headless()) as client:
+            assert [tool.name for tool in await client.list_tools()] == ["add"]
+    assert f"a user is asked to log in: <Browse {world.root}/authorize redirect_uri=" in caplog.text
+    assert "state" not in caplog.text
     assert world.posted[0] == ("initialize", "")
     assert {token for _, token in world.posted[1:]} == {"CANARY-token-1"}
     assert (world.count("/register"), world.count("/token")) == (1, 1)
@@ -189,7 +202,10 @@ async def test_a_client_that_is_cancelled_keeps_what_it_was_given(world: World) 
             lambda url: f"http://127.0.0.1:1/callback?error=access_denied&state={state_in(url)}",
             "access_denied",
         ),
-        (lambda url: 1 / 0, "could not be shown"),
+        (lambda url: 1 / 0, r"could not be shown \(ZeroDivisionError\)"),
+        (lost, r"could not be shown \(ConnectionLost\)"),
+        (lambda url: None, "no answer to this login"),
+        (lambda url: b"http://127.0.0.1:1/callback", "no answer to this login"),
     ],
 )
 async def test_a_login_that_fails_is_told(world: World, callback: Callable[[str], str], text: str) -> None:
@@ -207,16 +223,16 @@ async def test_a_storage_that_fails_is_reported_and_does_no_harm(
 ) -> None:
     class Broken:
         def load(self, key: str) -> bytes | None:
-            raise OSError("unreadable")
+            raise LookupError("unreadable")
 
         def save(self, key: str, value: bytes | None) -> None:
-            raise OSError("full")
+            raise ValueError(value)
 
     with caplog.at_level(logging.WARNING, "mcp_trio"):
         async with opened(world, headless(storage=Broken())) as client:
             await client.list_tools()
-    assert "unreadable" in caplog.text
-    assert "full" in caplog.text
+    assert "cannot be read in Broken: LookupError" in caplog.text
+    assert "cannot be kept in Broken: ValueError" in caplog.text
     assert "CANARY" not in caplog.text
 
 
@@ -256,6 +272,127 @@ async def test_who_has_logged_in_anew_is_told_nothing_of_what_was_kept(
 async def test_only_a_url_wants_a_token() -> None:
     with pytest.raises(ValueError, match="auth is for a server at a URL"):
         connect(Server("here"), auth=True)
+
+
+async def test_a_login_in_the_middle_of_a_call_does_not_count(world: World) -> None:
+    """Neither for the call that needs it, nor for one that waits for it, nor for one that comes meanwhile."""
+    begun = trio.Event()
+
+    async def slow(url: str) -> str:
+        if world.wants is not None:
+            begun.set()
+            await trio.sleep(1.0)
+        return await browse(url)
+
+    async with opened(world, headless(browse=slow)) as client, trio.open_nursery() as nursery:
+        world.wants = "numbers"
+        for _ in range(2):
+            nursery.start_soon(lambda: client.call_tool("add", {}, timeout=0.7))
+        await begun.wait()
+        nursery.start_soon(lambda: client.call_tool("add", {}, timeout=0.7))
+    assert world.tokens == 2
+
+
+async def test_a_call_that_is_given_up_is_not_made_after_the_login(world: World) -> None:
+    """The one that waits for it is."""
+    shown, go_on = trio.Event(), trio.Event()
+
+    async def slow(url: str) -> str:
+        if world.wants is not None:
+            shown.set()
+            await go_on.wait()
+        return await browse(url)
+
+    async with opened(world, headless(browse=slow)) as client, trio.open_nursery() as nursery:
+        world.wants = "numbers"
+        given_up = trio.CancelScope()
+
+        async def gives_up() -> None:
+            with given_up:
+                await client.call_tool("add", {})
+
+        nursery.start_soon(gives_up)
+        await shown.wait()
+        nursery.start_soon(client.call_tool, "add", {})
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        given_up.cancel()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        go_on.set()
+    calls = [token for method, token in world.posted if method == "tools/call"]
+    assert calls.count("CANARY-token-2") == 1
+
+
+async def test_much_is_sent_again(world: World) -> None:
+    """A message that is still being written when the refusal comes."""
+    async with opened(world, headless()) as client:
+        world.good.clear()
+        await client.call_tool("add", {"x": "y" * 3_000_000})
+    assert world.tokens == 2
+
+
+async def test_nothing_is_renewed_before_it_is_known_where_the_server_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = MemoryStorage()
+    async with opened(world, headless(storage=storage)):
+        pass
+    now = time.time() + world.life - 1
+    monkeypatch.setattr("mcp_trio._authorization.time", SimpleNamespace(time=lambda: now))
+    world.posted.clear()
+    async with opened(world, headless(storage=storage)):
+        pass
+    assert world.posted[0] == ("initialize", "CANARY-token-1")
+    assert {token for _, token in world.posted[1:]} == {"CANARY-token-2"}
+
+
+async def test_authorization_servers_are_reached_as_the_server_is(world: World) -> None:
+    proxy = TinyProxy(world.port)
+    async with (
+        listening(proxy) as port,
+        opened(world, headless(), proxy=f"http://127.0.0.1:{port}") as client,
+    ):
+        await client.list_tools()
+    asked = {head.split()[1].decode() for head in proxy.heads}
+    assert {f"{world.root}/mcp", f"{world.root}/register", f"{world.root}/token"} <= asked
+
+
+async def test_a_private_network_is_for_servers_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    authorization = Authorization("https://mcp.corp/mcp", headless())
+    asked: list[bool] = []
+
+    async def fetch(request: HttpRequest, *, allow: Callable[[str], bool], **more: object) -> HttpReply:
+        asked.append(allow("10.0.0.1"))
+        raise FetchFailed("that is enough")
+
+    monkeypatch.setattr("mcp_trio._authorization.fetch", fetch)
+    async with trio.open_nursery() as nursery:
+        authorization.start(nursery)
+        for address in None, "9.9.9.9", "10.1.1.1":
+            authorization.met_at(address)
+            attempt = authorization.attempt()
+            attempt.headers("POST", "https://mcp.corp/mcp")
+            attempt.received(
+                401,
+                [("www-authenticate", 'Bearer resource_metadata="https://as.corp/x"')],
+                "https://mcp.corp/mcp",
+            )
+            with pytest.raises(AuthorizationFailed, match="that is enough"):
+                await authorization.challenged(attempt)
+    assert asked == [False, False, True]
+
+
+async def test_after_a_login_the_time_of_a_call_counts_again(world: World) -> None:
+    async def slow(url: str) -> str:
+        await trio.sleep(0.1)
+        return await browse(url)
+
+    async with opened(world, headless(browse=slow)) as client:
+        world.wants, world.paused = "numbers", trio.Event()
+        with pytest.raises(CallTimeout):
+            await client.call_tool("add", {}, timeout=0.2)
+        world.paused.set()
+        await client.call_tool("add", {})
+    assert world.tokens == 2
 
 
 async def test_the_login_may_take_longer_than_the_opening(world: World) -> None:
@@ -316,8 +453,10 @@ async def test_a_port_that_is_taken(world: World) -> None:
     with pytest.raises(ConnectFailed, match="another program"):
         async with opened(world, Login(profile=taken, storage=MemoryStorage())):
             pass
-    async with Loopback.at(f"{world.root}/callback", any_port=True) as loopback:
-        assert urlsplit(loopback.redirect_uri).port not in (0, world.port)
+    loopback = await Loopback.open(f"{world.root}/callback", any_port=True)
+    assert urlsplit(loopback.redirect_uri).port not in (0, world.port)
+    assert repr(loopback) == f"<Loopback at {loopback.redirect_uri}>"
+    loopback.close()
 
 
 async def test_what_is_no_answer_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,9 +510,20 @@ async def test_where_nobody_can_listen(world: World) -> None:
             pass
 
 
-async def test_a_browser_that_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_cannot_be_told_the_page(world: World, browser: list[str]) -> None:
+    def show(url: str) -> None:
+        raise OSError("the terminal is gone")
+
+    with pytest.raises(ConnectFailed, match=r"could not be shown \(OSError\)"):
+        async with opened(world, Login(storage=MemoryStorage(), show=show)):
+            pass
+    assert browser == []
+
+
+@pytest.mark.parametrize("error", [webbrowser.Error("no runnable browser"), OSError("exec format error")])
+async def test_a_browser_that_fails(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(url: str) -> bool:
-        raise webbrowser.Error("could not locate runnable browser")
+        raise error
 
     monkeypatch.setattr(webbrowser, "open", fail)
     with pytest.raises(ConnectFailed, match="no browser can be opened"):
@@ -394,6 +544,131 @@ async def test_nobody_is_asked_although_we_know_where_to_come_back(world: World)
     with pytest.raises(ConnectFailed, match="log in with `mcp-trio login` before"):
         async with opened(world, headless(browse=None)):
             pass
+
+
+async def test_a_login_elsewhere_is_noticed(world: World) -> None:
+    """As by `mcp-trio login`, of which our error speaks."""
+    storage = MemoryStorage()
+    world.good.add("")
+    async with opened(world, Login(storage=storage, browse=None)) as client:
+        world.good.clear()
+        with pytest.raises(AuthRequired, match="mcp-trio login"):
+            await client.list_tools()
+        async with opened(world, headless(storage=storage)):
+            pass
+        await client.list_tools()
+    assert world.tokens == 1
+
+
+async def test_two_who_share_a_storage_renew_once(world: World, tmp_path: Path) -> None:
+    """As two processes do. The refresh token of before would be refused, or worse."""
+    async with (
+        opened(world, headless(storage=FileStorage(tmp_path))) as one,
+        opened(world, headless(storage=FileStorage(tmp_path))) as other,
+        trio.open_nursery() as nursery,
+    ):
+        world.good.clear()
+        world.paused = trio.Event()
+        nursery.start_soon(one.list_tools)
+        await world.waits.wait()
+        nursery.start_soon(other.list_tools)
+        await trio.sleep(0.2)
+        world.paused.set()
+    assert world.tokens == 2
+
+
+async def test_a_login_elsewhere_holds_nobody_up(world: World, tmp_path: Path) -> None:
+    """It may take its time, and what is kept is not touched before its end."""
+    shown, go_on = trio.Event(), trio.Event()
+
+    async def slow(url: str) -> str:
+        shown.set()
+        await go_on.wait()
+        return await browse(url)
+
+    async def log_in() -> None:
+        async with opened(world, headless(storage=FileStorage(tmp_path), browse=slow)):
+            pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log_in)
+        await shown.wait()
+        with trio.fail_after(5):
+            async with opened(world, headless(storage=FileStorage(tmp_path))):
+                pass
+        go_on.set()
+    assert world.tokens == 2
+
+
+async def test_who_holds_the_storage_for_too_long_is_not_waited_for(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_trio._authorization._LOCKED", 0.1)
+    storage = FileStorage(tmp_path)
+    unlock = storage.lock(f"tokens:{world.url}")
+    assert unlock is not None
+    async with opened(world, headless(storage=storage)):
+        pass
+    unlock()
+
+
+async def test_a_storage_that_cannot_be_locked_does_no_harm(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    storage = FileStorage(tmp_path / "file" / "tokens")
+    async with opened(world, headless(storage=storage)) as client:
+        await client.list_tools()
+    assert f"cannot be kept in {storage!r}: [Errno 20] Not a directory" in caplog.text
+
+
+async def test_a_refresh_does_not_wait_for_a_port(world: World, browser: list[str]) -> None:
+    """Another program logs somebody in at the one port that was registered."""
+    storage = MemoryStorage()
+    place = await Loopback.open("http://127.0.0.1:0/callback", any_port=True)
+    profile = ClientProfile(redirect_uri=place.redirect_uri)
+    place.close()
+    async with opened(world, Login(profile=profile, storage=storage)) as client:
+        taken = await Loopback.open(profile.redirect_uri)
+        world.good.clear()
+        await client.list_tools()
+        taken.close()
+    assert world.tokens == 2
+
+
+async def test_a_client_that_is_closed_ends_its_login(world: World) -> None:
+    shown = trio.Event()
+
+    async def never(url: str) -> str:
+        if world.wants is None:
+            return await browse(url)
+        shown.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery, opened(world, headless(browse=never)) as client:
+            world.wants = "numbers"
+
+            async def calls() -> None:
+                with pytest.raises(ConnectionLost):
+                    await client.call_tool("add", {})
+
+            nursery.start_soon(calls)
+            await shown.wait()
+    assert world.tokens == 1
+
+
+def test_what_is_shown_of_it() -> None:
+    authorization = Authorization("https://e.com/mcp?key=CANARY", headless())
+    assert repr(authorization) == "<Authorization by <Authorizer 'https://e.com/mcp': no tokens>>"
+
+
+def test_what_cannot_be_a_login() -> None:
+    with pytest.raises(ValueError, match=r"say in profile\.redirect_uri"):
+        Login(browse=browse)
+    with pytest.raises(ValueError, match="not 'firefox'"):
+        Login(browse="firefox")  # type: ignore[arg-type]
 
 
 def test_what_auth_may_be() -> None:

@@ -121,6 +121,7 @@ async def test_plain() -> None:
     async with listening(hello) as port:
         way = Way("http", "127.0.0.1", port)
         assert repr(way) == f"<Way to 127.0.0.1:{port}>"
+        assert way.direct
         assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
 
 
@@ -303,6 +304,7 @@ async def test_a_proxy_of_plain_http() -> None:
         async with listening(proxy) as there:
             way = Way("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
             assert repr(way) == f"<Way to far.test:8080 through the proxy 127.0.0.1:{there}>"
+            assert not way.direct
             seen = await asked(way)
     assert seen == proxy.heads[0]
     assert seen.startswith(b"GET http://far.test:8080/where?x HTTP/1.1\r\nhost: there\r\n")

@@ -11,8 +11,9 @@ import trustme
 
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply, HttpRequest, may_fetch
 from mcp_trio import _fetch
+from mcp_trio._dial import Way
 from mcp_trio._fetch import fetch
-from tests.trio_.test_dial import listening, theirs, until_blank_line
+from tests.trio_.test_dial import TinyProxy, listening, ours, theirs, until_blank_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,20 @@ if TYPE_CHECKING:
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
 def anywhere(address: str) -> bool:
     return True
+
+
+def public(address: str) -> bool:
+    return may_fetch(address, local=False)
 
 
 def local(address: str) -> bool:
@@ -167,6 +180,138 @@ async def test_the_connection_goes_to_the_address_that_was_judged(monkeypatch: p
     assert reply.body == b"hi"
     assert looked_up == ["name.example"]
     assert connected == ["127.0.0.1"]
+
+
+async def test_an_address_that_is_silent_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is with IPv6 in many a network."""
+
+    async def look_up(host: str, port: int, **more: object) -> list[object]:
+        return [(2, 1, 6, "", (each, port)) for each in ("10.0.0.1", "10.0.0.2", "127.0.0.1")]
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        await until_blank_line(stream)
+        await stream.send_all(OK + b"content-length: 2\r\n\r\nhi")
+
+    tried: list[str] = []
+    really = trio.open_tcp_stream
+
+    async def connect_here(host: str, port: int) -> trio.SocketStream:
+        tried.append(host)
+        if host.startswith("10."):
+            await trio.sleep_forever()
+        with monkeypatch.context() as undone:
+            undone.setattr(trio.socket, "getaddrinfo", here)
+            return await really(host, port)
+
+    here = trio.socket.getaddrinfo
+    async with listening(serve) as port:
+        monkeypatch.setattr(_fetch, "_LONGEST", 1.2)
+        monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
+        monkeypatch.setattr(trio, "open_tcp_stream", connect_here)
+        reply = await fetch(HttpRequest("GET", f"http://name.example:{port}/"), allow=anywhere)
+        assert reply.body == b"hi"
+    assert tried == ["10.0.0.1", "10.0.0.2", "127.0.0.1"]
+    with pytest.raises(FetchFailed, match="did not answer within"):
+        await fetch(
+            HttpRequest("GET", "http://name.example/"), allow=lambda address: address.startswith("10.")
+        )
+
+
+async def test_whoever_has_no_time_left_gets_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = trio.current_time
+    with trio.CancelScope() as scope:
+        ways = [Way("http", "127.0.0.1", 9, proxy=None)]
+        scope.deadline = clock() + 1
+        monkeypatch.setattr(trio, "current_time", lambda: clock() + 2)
+        with pytest.raises(FetchFailed, match="did not let us connect"):
+            await _fetch._connected(ways)
+
+
+async def test_what_the_other_end_wrote_is_not_told() -> None:
+    """It may be what it was sent."""
+    for answer in OK + b"x: y\r\nCANARY\r\n\r\n", b"HTTP/1.1 CANARY\r\n\r\n", b"CANARY\r\n\r\n":
+        with pytest.raises(FetchFailed) as caught:
+            await got(answer)
+        assert "no HTTP/1.1" in str(caught.value)
+        assert "CANARY" not in str(caught.value)
+
+
+# -- Behind a proxy --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+async def ok(stream: trio.abc.Stream) -> None:
+    await until_blank_line(stream)
+    await stream.send_all(OK + b"content-length: 2\r\n\r\nhi")
+
+
+@pytest.mark.parametrize("said", ["environment", "here"])
+async def test_a_proxy_looks_names_up(
+    authority: trustme.CA, environment: pytest.MonkeyPatch, said: str
+) -> None:
+    async with listening(ok, theirs(authority, "as.test")) as port:
+        proxy = TinyProxy(port)
+        async with listening(proxy) as there:
+            place = f"http://me:secret@127.0.0.1:{there}"
+            if said == "environment":
+                environment.setenv("https_proxy", place)
+            more = {} if said == "environment" else {"proxy": place}
+            reply = await fetch(
+                HttpRequest("GET", "https://as.test/x"), allow=public, tls=ours(authority), **more
+            )
+    assert reply.body == b"hi"
+    assert proxy.heads[0].startswith(b"CONNECT as.test:443 ")
+
+
+async def test_plain_http_through_a_proxy() -> None:
+    async with listening(ok) as port:
+        proxy = TinyProxy(port)
+        async with listening(proxy) as there:
+            way = f"http://me:secret@127.0.0.1:{there}"
+            await fetch(HttpRequest("GET", "http://127.0.0.1:1/x"), allow=local, proxy=way)
+    assert proxy.heads[0].startswith(b"GET http://127.0.0.1:1/x HTTP/1.1\r\n")
+    assert b"proxy-authorization: Basic " in proxy.heads[0]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "10.0.0.1", "127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "[::1]",
+        "[::ffff:10.0.0.1]", "169.254.169.254", "0xa9fea9fe", "0", "localhost", "LOCALHOST", "localhost.",
+        "x.localhost", "x.localhost.",
+    ],
+)  # fmt: skip
+async def test_a_proxy_is_not_asked_for_what_can_be_judged_without(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*args: object, **more: object) -> None:
+        raise AssertionError("connected")
+
+    monkeypatch.setattr(trio, "open_tcp_stream", connect)
+    for where in "proxy.test:8080", "environment":
+        monkeypatch.setenv("https_proxy", "proxy.test:8080")
+        # What is here is never behind the proxy of an environment; not every system knows all names of it.
+        with pytest.raises(FetchFailed, match=r"private network|there is no host"):
+            await fetch(HttpRequest("GET", f"https://{host}/"), allow=public, proxy=where)
+
+
+async def test_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("http_proxy", "http://127.0.0.1:9")
+    async with listening(ok) as port:
+        for host, more in (("127.0.0.1", {}), ("127.0.0.1", {"proxy": None})):
+            await fetch(HttpRequest("GET", f"http://{host}:{port}/"), allow=local, **more)
+
+
+@pytest.mark.parametrize("said", ["socks5://me:secret@a.test:1080", "http://me:secret@a.test:x"])
+async def test_a_proxy_that_is_none(environment: pytest.MonkeyPatch, said: str) -> None:
+    environment.setenv("https_proxy", said)
+    with pytest.raises(FetchFailed, match="proxy") as caught:
+        await fetch(HttpRequest("GET", "https://as.test/"), allow=public)
+    assert "secret" not in str(caught.value)
 
 
 async def test_tls_is_verified_by_name() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,17 +15,21 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core.auth import FetchFailed, Grant, Guard, HttpReply, HttpRequest, JwtVerifier
-from mcp_core.http import Admission
+from mcp_core.auth import Await, Fetch, FetchFailed, Grant, Guard, HttpReply, HttpRequest, JwtVerifier
+from mcp_core.http import Admission, Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
 from mcp_core.registry import Context, Server
-from mcp_trio import serve_http
+from mcp_trio import connect_http, serve_http
 from mcp_trio._admitting import Admitting
+from mcp_trio._h11_client import H11Client
+from mcp_trio._reception import Reception
 from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, token
 from tests.core.helpers import E
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
 from tests.trio_.http_site import Answer, HttpWire, get
-from tests.trio_.wire import PATIENCE
+from tests.trio_.http_talk import served_over_http
+from tests.trio_.http_wire import MemoryWay
+from tests.trio_.wire import ERAS, PATIENCE
 
 ANN = Grant("ann", "app", frozenset({"read"}))
 
@@ -76,6 +82,29 @@ def text(answer: Answer) -> str:
 
 def guard(verifier: Any, **options: Any) -> Guard:
     return Guard(RESOURCE, [ISSUER], verifier, scopes=["read"], tool_scopes={"erase": ["write"]}, **options)
+
+
+class Poked:
+    """What a driver gives to an exchange."""
+
+    def poke(self) -> None:
+        pass
+
+
+def house_behind(door: Door) -> Endpoint:
+    server = house()
+    return Endpoint(
+        server.config,
+        HttpOptions(gate=Gate("127.0.0.1")),
+        entropy=bytes,
+        param_headers=server.param_headers,
+        door=door,
+    )
+
+
+def begin(site: Site, bearer: str, poked: Poked) -> Exchange:
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {bearer}".encode())]
+    return site.begin(RequestHead(b"POST", b"/mcp", headers), trio.current_time(), token=poked)
 
 
 Dial = Callable[[], Awaitable[HttpWire]]
@@ -141,14 +170,14 @@ class Slow:
         finally:
             self.left.set()
         if text == "fault":
-            raise LookupError("canary-78")
+            raise LookupError("text-78")
         return {"ann": ANN}.get(text)
 
 
 async def test_a_verifier_that_takes_its_time_holds_up_nobody_else() -> None:
     slow = Slow()
     servers = {"/mcp": house(), "/open": house()}
-    async with serving(servers, {"/mcp": guard(slow)}) as dial:
+    async with serving(servers, {"/mcp": guard(slow), "/open": None}) as dial:
         wire, other = await dial(), await dial()
         await wire.send(call() + call(auth="Bearer eve") + get("/.well-known/oauth-protected-resource"))
         assert text(await other.ask(call(auth="", path="/open"))) == ""
@@ -219,7 +248,7 @@ async def test_a_verifier_that_fails(caplog: pytest.LogCaptureFixture) -> None:
         wire = await dial()
         answer = await wire.ask(call(auth="Bearer fault"))
         assert answer.status == 500
-        assert b"canary" not in answer.body
+        assert b"text-78" not in answer.body
         assert text(await wire.ask(call())) == "ann"
         await wire.stream.aclose()
     assert "LookupError" in caplog.text
@@ -242,6 +271,47 @@ async def test_a_server_that_stops_while_a_guard_is_asked() -> None:
 async def test_a_guard_for_what_is_not_served() -> None:
     with pytest.raises(ValueError, match="'/mpc', where nothing is served"):
         await serve_http(house(), auth={"/mpc": guard({}.get)})
+
+
+async def test_a_server_that_a_table_of_guards_does_not_name_is_not_open_by_oversight() -> None:
+    servers = {"/mcp": house(), "/admin": house()}
+    with pytest.raises(ValueError, match="no guard for '/admin': say None"):
+        await serve_http(servers, auth={"/mcp": guard({}.get)})
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_who_listens_comes_back_when_the_token_has_expired(
+    version: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The stream ends with the grant; our client takes it up again, with whatever token it has then, and misses nothing more."""
+    seen: list[float] = []
+
+    def for_ten_seconds(text: str) -> Grant:
+        seen.append(trio.current_time())
+        return Grant("ann", scopes=frozenset({"read"}), expires_at=trio.current_time() + 10)
+
+    monkeypatch.setattr("mcp_trio._admitting.time", trio.current_time)
+    server = house()
+    async with served_over_http(server, guards={"/mcp": guard(for_ten_seconds)}) as listener:
+
+        class Way(MemoryWay):
+            async def dial(self) -> H11Client:
+                await trio.lowlevel.checkpoint()
+                return H11Client(listener.connect())
+
+        monkeypatch.setattr("mcp_trio._dial.Way", Way)
+        headers = {"authorization": "Bearer ann"}
+        async with (
+            connect_http("http://127.0.0.1:8000/mcp", headers=headers, versions=[version]) as client,
+            client.listen(tools=True) as changes,
+        ):
+            for minute in range(1, 4):
+                await trio.sleep_until(60 * minute)
+                server.changed(tools=True)
+                assert (await anext(changes)).list == "tools"
+    # Within a quarter of a minute after each end.
+    assert all(later - earlier <= 10 + 15 + 2 for earlier, later in itertools.pairwise(seen))
+    assert len(seen) > 6
 
 
 # -- With an authorization server ----------------------------------------------------------------------------------------------
@@ -314,20 +384,29 @@ class Waiting:
 
 
 class Fetching:
-    """A fetcher that answers when it is told to."""
+    """Answers to what is fetched, when it is told to."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.urls: list[str] = []
         self.go = trio.Event()
 
-    async def __call__(self, request: HttpRequest) -> HttpReply:
+    async def __call__(self, request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpReply:
         self.urls.append(request.url)
+        assert allow("127.0.0.1")  # the configuration says so
         await self.go.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
         reply: HttpReply = self.answer
         return reply
+
+
+@pytest.fixture
+def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
+    """What is fetched does not leave this test; it is a key set."""
+    found = Fetching(keys_reply())
+    monkeypatch.setattr("mcp_trio._fetch.fetch", found)
+    return found
 
 
 def jwks_step() -> Any:
@@ -343,34 +422,157 @@ def jwks_step() -> Any:
         (KeyError("x"), "FetchFailed('it could not be fetched')"),
     ],
 )
-async def test_what_several_wait_for_is_fetched_once(answer: Any, told: Any) -> None:
-    fetch = Fetching(answer)
+async def test_what_several_wait_for_is_fetched_once(answer: Any, told: Any, fetching: Fetching) -> None:
+    fetching.answer = answer
     step = jwks_step()
     ann, bob, gone = (Waiting(step) for _ in range(3))
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            admitting = Admitting(nursery, fetch)
-            with trio.move_on_after(0) as going:
-                await admitting.run(gone)  # type: ignore[arg-type]
-            assert going.cancelled_caught
-            run: Any = admitting.run
-            nursery.start_soon(run, ann)
-            nursery.start_soon(run, bob)
+    async with trio.open_nursery() as nursery:
+        admitting = Admitting(nursery)
+        run: Any = admitting.run
+        going = trio.CancelScope()
+
+        async def go() -> None:
+            with going:
+                await run(gone)
+
+        for task in (go, partial(run, ann), partial(run, bob)):
+            nursery.start_soon(task)
             await trio.testing.wait_all_tasks_blocked()
-            fetch.go.set()
-    assert not scope.cancelled_caught
-    assert fetch.urls == [JWKS_URI]
-    assert [each if isinstance(each, str) else each.status for each in ann.told + bob.told] == [
-        told if isinstance(told, str) else told.status
-    ] * 2
-    assert gone.told == []
+        going.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        fetching.go.set()
+    assert fetching.urls == [JWKS_URI]
+    assert [
+        each if isinstance(each, str) else each.status for waiter in (ann, bob) for each in waiter.told
+    ] == [told if isinstance(told, str) else told.status] * 2
+    assert gone.told == []  # there are others who take it
     assert repr(admitting) == "<Admitting, 0 fetches>"
 
 
 async def test_it_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock) -> None:
-    waiting = Waiting(jwks_step())
+    slow = Slow()
+    waiting = Waiting(Await(slow("ann")))
     async with trio.open_nursery() as nursery:
-        await Admitting(nursery, Fetching(None)).run(waiting)  # type: ignore[arg-type]
-        nursery.cancel_scope.cancel()
+        await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
     assert waiting.told == ["gave up"]
     assert trio.current_time() == 20.0
+
+
+async def test_nor_for_what_never_comes(autojump_clock: trio.testing.MockClock, fetching: Fetching) -> None:
+    waiting = Waiting(jwks_step())
+    async with trio.open_nursery() as nursery:
+        await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
+    assert waiting.told == ["FetchFailed('it was given up')"]
+    assert trio.current_time() == 8.0
+
+
+async def test_who_hangs_up_does_not_keep_the_keys_from_others(fetching: Fetching) -> None:
+    """Whoever comes first with any token has the keys fetched. If they were lost with him, he could have them lost every time."""
+    keeper = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
+    now, report = 1_800_000_000.0, []
+    door = Door(keeper, lambda: now, lambda *told, **how: report.append(told))
+    async with trio.open_nursery() as nursery:
+        reception = Reception(Site({"/mcp": house_behind(door)}), nursery)
+        first = begin(reception.site, "a.b.c", Poked())
+        assert first.needs_grant is None  # it is no token at all
+        for _ in range(5):
+            first = begin(reception.site, token(header={"kid": "nobody"}), Poked())
+            scope = reception.admit(first)
+            await trio.testing.wait_all_tasks_blocked()
+            first.disconnected(trio.current_time())
+            scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+        # They are not a crowd that waits, either: the fetch, and one who takes what it brings.
+        assert len(nursery.child_tasks) == 2
+        fetching.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        second = begin(reception.site, token(), Poked())
+        assert second.needs_grant is None
+        assert second.principal == f"{ISSUER}#sub:alice"
+        assert fetching.urls == [JWKS_URI]
+        reception.close()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_flood_of_tokens_is_no_flood_of_fetches(fetching: Fetching) -> None:
+    crowd = [Waiting(jwks_step()) for _ in range(205)]
+    async with trio.open_nursery() as nursery:
+        admitting = Admitting(nursery)
+        run: Any = admitting.run
+        for each in crowd:
+            nursery.start_soon(run, each)
+        await trio.testing.wait_all_tasks_blocked()
+        assert repr(admitting) == "<Admitting, 200 fetches>"
+        fetching.go.set()
+    assert len(fetching.urls) == 200
+    refused = [each.told for each in crowd if isinstance(each.told[0], str)]
+    assert refused == [["FetchFailed('too much is being fetched already')"]] * 5
+
+
+async def test_what_still_waits_for_a_fetch_when_all_ends_hears_that_it_was_given_up(
+    fetching: Fetching,
+) -> None:
+    waiting = Waiting(jwks_step())
+    async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
+        run: Any = Admitting(nursery).run
+        outer.start_soon(run, waiting)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert waiting.told == ["FetchFailed('it was given up')"]
+
+
+# -- Where may be fetched from -----------------------------------------------------------------------------------------
+
+
+class Names(trio.abc.HostnameResolver):
+    """A name server that knows what it was told."""
+
+    def __init__(self, **known: list[str]) -> None:
+        self.known = known
+
+    async def getaddrinfo(self, host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name not in self.known:
+            raise socket.gaierror(socket.EAI_NONAME, "nobody")
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0)) for address in self.known[name]
+        ]
+
+    async def getnameinfo(self, *args: Any) -> Any:
+        raise AssertionError
+
+
+PUBLIC, PRIVATE = "93.184.216.34", "10.1.2.3"
+
+
+@pytest.mark.parametrize(
+    ("issuer", "named_by", "may"),
+    [
+        ([PUBLIC], None, True),
+        ([PUBLIC], "https://issuer", False),
+        ([PRIVATE], "https://issuer", True),
+        ([PRIVATE, PUBLIC], "https://issuer", False),
+        ([PUBLIC], "https://nobody", False),
+        ([PUBLIC], "https://10.9.9.9", True),
+    ],
+)
+async def test_who_names_a_place_in_a_private_network_is_there_himself(
+    issuer: list[str], named_by: str | None, may: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address of the operator's own configuration may be anywhere."""
+    asked: list[Callable[[str], bool]] = []
+
+    async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpReply:
+        asked.append(allow)
+        return keys_reply()
+
+    monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
+    names = Names(issuer=issuer, **{"10.9.9.9": ["10.9.9.9"]})
+    trio.socket.set_custom_hostname_resolver(names)
+    waiting = Waiting(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
+    async with trio.open_nursery() as nursery:
+        await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
+    (allow,) = asked
+    assert allow(PUBLIC)
+    assert allow(PRIVATE) is may
+    assert allow("169.254.169.254") is may

@@ -75,8 +75,40 @@ def test_what_cannot_be_written_leaves_what_there_was(
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_one_at_a_time(tmp_path: Path) -> None:
+    one, other = FileStorage(tmp_path / "tokens"), FileStorage(tmp_path / "tokens")
+    unlock = one.lock("k")
+    assert unlock is not None
+    assert other.lock("k") is None
+    elsewhere = other.lock("another")
+    assert elsewhere is not None
+    elsewhere()
+    one.save("k", b"1")
+    assert other.load("k") == b"1"
+    unlock()
+    again = other.lock("k")
+    assert again is not None
+    again()
+    assert {file.stat().st_mode & 0o777 for file in one.directory.iterdir()} == {0o600}
+
+
+def test_what_cannot_be_locked(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path)
+    unlock = storage.lock("k")
+    assert unlock is not None
+    unlock()
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.lock("k")
+
+
 def test_it_is_among_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert FileStorage().directory == tmp_path / "mcp-trio" / "tokens"
+    for elsewhere in ("", "relative/path"):
+        monkeypatch.setenv("XDG_DATA_HOME", elsewhere)
+        assert FileStorage().directory == Path.home() / ".local/share/mcp-trio/tokens"
     monkeypatch.delenv("XDG_DATA_HOME")
-    assert FileStorage().directory.parts[-4:] == (".local", "share", "mcp-trio", "tokens")
+    assert FileStorage().directory == Path.home() / ".local/share/mcp-trio/tokens"

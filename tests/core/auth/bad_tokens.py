@@ -327,6 +327,7 @@ def bad_headers() -> list[Row]:
             "UTF-16": json.dumps(HEAD).encode("utf-16"),
             "UTF-32": json.dumps(HEAD).encode("utf-32-le"),
             "no UTF-8": b'{"alg":"ES256","kid":"\xff"}',
+            "no UTF-8 where nobody looks": b'{"alg":"ES256","kid":"ec","x":"\x80"}',
             "half a surrogate in kid": b'{"alg":"ES256","kid":"\\ud800"}',
             "alg twice": doubled,
             "alg twice, the good one last": '{"alg":"none","alg":"ES256","kid":"ec"}',

@@ -1,7 +1,7 @@
 """Flows played as lists of steps and replies, and the small world of the conformance suite in which they play.
 
 `play` compares each step with what the list expects and sends the reply that stands beside it. `Load` and `Save` go to a
-dict, so that a list shows only what somebody outside can see.
+dict, and who is to `Listen` does, so that a list shows only what somebody outside can see.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mcp_core.auth import (
     ClientProfile,
     Fetch,
     HttpReply,
+    Listen,
     Load,
     Save,
 )
@@ -35,6 +36,7 @@ RS = "http://localhost:1001"
 MCP = f"{RS}/mcp"
 AS = "http://localhost:1002"
 REDIRECT = "http://localhost:3000/callback"
+FREE_PORT = 4711
 PRM = "/.well-known/oauth-protected-resource"
 OAUTH = "/.well-known/oauth-authorization-server"
 OIDC = "/.well-known/openid-configuration"
@@ -55,6 +57,8 @@ def play(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] |
         reply = None
         if isinstance(step, Load):
             reply = store.get(step.key)
+        elif isinstance(step, Listen):
+            reply = step.redirect_uri.replace(":0/", f":{FREE_PORT}/") if step.any_port else step.redirect_uri
         elif isinstance(step, Save):
             if step.value is None:
                 store.pop(step.key, None)

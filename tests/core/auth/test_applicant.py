@@ -66,7 +66,7 @@ def basic(pair: str) -> str:
         (PUBLIC, None, {"client_id": "c", "client_secret": None}),
         (
             Identity("a:b c", "client_secret_basic", Secret("ä/+")),
-            basic("a%3Ab+c:%C3%A4%2F%2B"),
+            basic("a%3Ab%20c:%C3%A4%2F%2B"),
             {"client_id": "a:b c", "client_secret": None},
         ),
         (

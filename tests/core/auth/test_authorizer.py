@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Generator
 from typing import Any
 
@@ -17,13 +18,16 @@ from mcp_core.auth import (
     FetchFailed,
     HttpReply,
     JwtBearer,
+    Listen,
     Secret,
 )
 from mcp_core.auth._authorizer import MAX_STEP_UPS
+from mcp_core.auth._jose import require
 from mcp_core.auth._registration import client_key
 from mcp_core.auth._tokens import Tokens, encode_tokens, tokens_key
 from tests.core.auth.play import (
     AS,
+    FREE_PORT,
     MCP,
     MISSING,
     OAUTH,
@@ -58,6 +62,30 @@ from tests.core.auth.play import (
 )
 
 KEY = tokens_key(MCP)
+PLACES = [
+    # the MCP server, one at which it was met, what is fetched, and whether from these addresses
+    (MCP, None, f"{AS}/x", {"127.0.0.1": True, "::1": True, "9.9.9.9": True, "10.0.0.1": False}),
+    (MCP, "127.0.0.1", f"{AS}/x", {"10.0.0.1": False}),
+    ("https://e.com/mcp", None, "https://as.com/x", {"127.0.0.1": False, "9.9.9.9": True, "10.0.0.1": False}),
+    ("https://e.com/mcp", "9.9.9.9", "https://as.com/x", {"10.0.0.1": False, "100.64.0.1": False}),
+    ("https://e.com/mcp", None, "https://e.com/prm", {"10.0.0.1": True, "127.0.0.1": False, "169.254.169.254": False}),
+    ("https://e.com/mcp", "9.9.9.9", "https://e.com/prm", {"9.9.9.9": True, "10.0.0.1": False, "169.254.169.254": False}),
+    ("https://e.com/mcp", "10.0.0.1", "https://e.com/prm", {"10.0.0.1": True, "10.0.0.2": True, "127.0.0.1": False}),
+    ("https://e.com/mcp", "127.0.1.1", "https://e.com/prm", {"127.0.1.1": True, "127.0.0.1": False, "10.0.0.1": False}),
+    ("https://e.com/mcp", None, "https://E.com:443/prm", {"10.0.0.1": True}),
+    ("https://e.com/mcp", None, "https://e.com:8443/prm", {"10.0.0.1": False}),
+    (
+        "https://e.com/mcp",
+        "192.168.1.4",
+        "https://as.com/x",
+        {
+            "10.0.0.1": True, "172.31.0.1": True, "192.168.1.5": True, "::ffff:10.0.0.1": True, "fd12::1": True,
+            "100.64.0.1": True, "9.9.9.9": True, "169.254.169.254": False, "fe80::1": False, "127.0.0.1": False,
+            "::1": False, "0.0.0.0": False, "::ffff:169.254.169.254": False, "224.0.0.1": False, "x": False,
+        },
+    ),
+    ("https://e.com/mcp", "not an address", "https://as.com/x", {"10.0.0.1": False}),
+]  # fmt: skip
 TOKEN = f"{AS}/token"
 REFRESH = {"grant_type": "refresh_token", "client_id": "test-client-id", "resource": MCP}
 
@@ -112,7 +140,6 @@ def test_without_a_token_there_is_no_header() -> None:
     auth = loaded({})
     assert auth.attempt().headers("POST", MCP) == []
     assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': no tokens>"
-    assert auth.local
     assert not auth.expires_soon()
 
 
@@ -127,7 +154,8 @@ def test_nothing_secret_is_shown() -> None:
 STORED: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
     ({KEY: b"\x00garbage"}, {}, "cannot be read"),
     ({KEY: b""}, {}, "cannot be read"),
-    (held(resource="https://evil.example.com"), {}, "cannot be read"),
+    (held(resource="https://evil.example.com"), {}, "for another MCP server"),
+    (held(resource="http://["), {}, "for another MCP server"),
     (held(), {"client_id": "another"}, "belong to another client"),
     (held(), {"issuer": "https://another.com"}, "belong to another client or authorization server"),
     (held(dpop_seed=Secret("short")), {}, "the key that was kept"),
@@ -153,6 +181,25 @@ def test_notes_are_bounded() -> None:
     for _ in range(50):
         play(auth.load(), [], {KEY: b"x"})
     assert len(auth.notes()) == 16
+
+
+@pytest.mark.requirement("AU-1", "AU-3")
+@pytest.mark.parametrize(("server", "met", "url", "addresses"), PLACES)
+def test_where_may_be_fetched(server: str, met: str | None, url: str, addresses: dict[str, bool]) -> None:
+    auth = authorizer(server)
+    auth.met_at(met)
+    assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
+
+
+def test_what_the_user_has_named_may_be_anywhere() -> None:
+    managed = EnterpriseManaged(lambda: "id", "https://idp.corp/token", "ic")
+    auth = authorizer("https://e.com/mcp", client_id="c", issuer="https://as.corp/t", grant=managed)
+    for url, good in (
+        ("https://idp.corp/token", True),
+        ("https://as.corp/token", True),
+        ("https://other.corp/token", False),
+    ):
+        assert auth.may_fetch(url, "10.0.0.1") is good
 
 
 # -- 401 --------------------------------------------------------------------------------------------------------------
@@ -271,6 +318,56 @@ def test_no_loop_even_if_others_get_through() -> None:
     assert "goes on refusing tools/list whatever token it is shown" in str(failure)
 
 
+def test_a_client_without_a_secret_is_known_by_its_tokens() -> None:
+    """Whoever uses them later need not say who got them."""
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        *login("t1", scope="a", reply=token("t1", refresh_token="r1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer(client_id="test-client-id", scopes=("a",))), script, store)
+    script = [(mcp("Bearer t1"), unauthorized()), *discovery(), renewed(), (mcp("Bearer t2"), OK)]
+    play(session(authorizer()), script, store)
+
+
+def test_a_secret_of_the_profile_is_not_kept() -> None:
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        (form(TOKEN, "Basic YzpjYW5hcnk="), token("t1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    auth = authorizer(client_id="c", client_secret=Secret("canary"), grant="client_credentials")
+    play(session(auth), script, store)
+    assert b"canary" not in b"".join(store.values())
+    assert b"client_method" not in store[KEY]
+
+
+def test_a_secret_of_the_profile_is_kept_for_those_without_it_if_it_says_so() -> None:
+    store: dict[str, bytes] = {}
+    basic = "Basic dGVzdC1jbGllbnQtaWQ6Y2FuYXJ5"  # of test-client-id and canary
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        (browsed(f"{AS}/authorize", client_id="test-client-id"), back()),
+        (form(TOKEN, basic, code="test-auth-code"), token("t1", refresh_token="r1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    known = authorizer(client_id="test-client-id", client_secret=Secret("canary"), keep_secret=True)
+    play(session(known), script, store)
+    assert b"canary" in store[KEY]
+    script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, basic, refresh_token="r1"), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)
+
+
 def test_tokens_without_a_way_to_renew_them_end_in_a_login() -> None:
     for store in (held(refresh=None), held(client_method=None)):
         script: Script = [
@@ -348,11 +445,19 @@ def test_a_registration_that_fails_is_told_as_it_is() -> None:
 
 
 def test_the_place_of_the_last_login_is_the_first_choice() -> None:
-    place = "http://127.0.0.1:4711/callback"
-    anywhere = "http://127.0.0.1:0/callback"
-    assert loaded(held(redirect_uri=place), redirect_uri=anywhere).redirect_uri == place
-    assert loaded(held(), redirect_uri=anywhere).redirect_uri == anywhere
-    assert loaded(held(redirect_uri=place)).redirect_uri == REDIRECT
+    place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
+    for stored, said, asked in (
+        (place, anywhere, Listen(place, any_port=True)),
+        (None, anywhere, Listen(anywhere, any_port=True)),
+        # whoever changes his profile means it
+        ("http://localhost:4242/other", anywhere, Listen(place, any_port=True)),
+        (place, REDIRECT, Listen(REDIRECT)),
+        ("http://[::1", anywhere, Listen(anywhere, any_port=True)),
+        ("https://e.com/cb", anywhere, Listen(anywhere, any_port=True)),
+    ):
+        store = held(redirect_uri=stored, refresh=None)
+        auth = loaded(store, redirect_uri=said)
+        assert listens(refusal(auth), store) == asked
 
 
 # -- Flows that fail, and others that wait -----------------------------------------------------------------------------
@@ -389,23 +494,70 @@ def test_an_old_registration_is_given_up_if_it_may_be_the_reason(
     assert (client_key(AS) in failing(recalled=recalled, failure=failure)) is kept
 
 
-def test_nobody_listens() -> None:
-    script: Script = [(mcp(None), unauthorized()), *discovery()]
-    auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
-    failure = rest_of(session(auth), script)
+def listens(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Listen:
+    """Where a flow wants somebody to listen; that fails, and so does the flow."""
+    asked: list[Listen] = []
+
+    def until_it_listens() -> Generator[Any, Any, None]:
+        reply: Any = None
+        while True:
+            step = flow.send(reply)
+            if isinstance(step, Listen):
+                asked.append(step)
+                flow.throw(AuthRequired("nobody is there"))
+            reply = yield step
+
+    assert str(rest_of(until_it_listens(), discovery(), store)) == "nobody is there"
+    return asked[0]
+
+
+@pytest.mark.requirement("AT-6")
+def test_who_cannot_listen_says_what_a_login_has_to_ask_for() -> None:
+    store = held(asked=("a",))
+    auth = loaded(store)
+
+    def no_one() -> Generator[Any, Any, None]:
+        flow, reply = refusal(auth, reply=forbidden("b")), None
+        while not isinstance(step := flow.send(reply), Listen):
+            reply = yield step
+        flow.throw(AuthRequired("nobody is there"))
+
+    failure = rest_of(no_one(), discovery(), store)
     assert isinstance(failure, AuthRequired)
-    assert "nobody listens for the browser" in str(failure)
-    auth.redirect_uri = "http://127.0.0.1:4711/callback"
-    expected = browsed(f"{AS}/authorize", redirect_uri=auth.redirect_uri)
+    assert failure.scopes == ("a", "b")
+    assert failure.challenge.startswith("Bearer ")
+    auth = authorizer()
+    failure = rest_of(no_one(), discovery(), {})
+    assert isinstance(failure, AuthRequired)
+    assert failure.scopes == ()  # the login will find out
+
+
+def test_who_cannot_listen_registers_nobody() -> None:
+    auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
+    assert listens(refusal(auth), {}) == Listen("http://127.0.0.1:0/callback", any_port=True)
+    place = f"http://127.0.0.1:{FREE_PORT}/callback"
     again: Script = [
         (mcp(None), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
-        (posted(f"{AS}/register", redirect_uris=[auth.redirect_uri]), registered()),
-        (expected, back()),
-        (form(TOKEN, redirect_uri=auth.redirect_uri), token()),
+        (posted(f"{AS}/register", redirect_uris=[place]), registered()),
+        (browsed(f"{AS}/authorize", redirect_uri=place), back()),
+        (form(TOKEN, redirect_uri=place), token()),
         (mcp("Bearer t1"), OK),
     ]
     play(request(auth), again)
+
+
+def test_a_refresh_needs_nobody_who_listens() -> None:
+    """Another process may be at that port, in the middle of a login."""
+    flow = refusal(loaded(held()))
+    replies = (None, resource(), server(), None, token("t2"))
+    assert [type(flow.send(reply)).__name__ for reply in replies] == [
+        "Fetch",
+        "Fetch",
+        "Load",
+        "Fetch",
+        "Save",
+    ]
 
 
 def refusal(
@@ -484,6 +636,26 @@ def test_steps_are_counted_for_each_operation() -> None:
     ]
     play(request(auth, "y"), more, store)
     assert isinstance(rest_of(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store), AuthRequired)
+
+
+def test_a_step_up_that_fails_does_not_count() -> None:
+    """A user who has closed the page, or a network that was away, must not end it for as long as the program runs."""
+    auth, store = loaded(held(), client_id="test-client-id"), held()
+    script: Script = [(mcp("Bearer t1"), forbidden("a")), *discovery(), (browsed(f"{AS}/authorize"), TIMEOUT)]
+    assert isinstance(rest_of(request(auth, "x"), script, store), AuthorizationFailed)
+    for _ in range(MAX_STEP_UPS):
+        again: Script = [(mcp("Bearer t1"), forbidden("a")), (browsed(f"{AS}/authorize"), TIMEOUT)]
+        assert isinstance(rest_of(request(auth, "x"), again, store), AuthorizationFailed)
+    play(
+        request(auth, "x"), [(mcp("Bearer t1"), forbidden("a")), *login("t2"), (mcp("Bearer t2"), OK)], store
+    )
+
+
+def test_a_step_up_elsewhere_is_noticed() -> None:
+    auth, store = loaded(held()), held(**NEWER)
+    play(
+        request(auth, "x"), [(mcp("Bearer t1"), forbidden("b")), *discovery(), (mcp("Bearer t7"), OK)], store
+    )
 
 
 @pytest.mark.requirement("AT-7")
@@ -638,19 +810,97 @@ def test_a_renewal_settles_what_was_refused_before_it() -> None:
     play(waiting, [], store)
 
 
-def test_another_process_has_renewed_already() -> None:
-    """A refresh token that is used twice may cost both of them theirs."""
-    store = held()
-    auth = due(store)
-    store |= held(access=Secret("t7"), refresh=Secret("r7"), renew_at=3_000_000.0)
-    assert play(auth.renew(), discovery(), store)
-    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
+NEWER = {"access": Secret("t7"), "refresh": Secret("r7"), "renew_at": 3_000_000.0}
 
 
 @pytest.mark.parametrize(
     "members",
     [
-        {"access": Secret("t7"), "client_id": "another"},
+        {},
+        {"renew_at": None, "expires_at": None},
+        # It listened at another port, since this one was taken; or it is somebody's who has logged in anew.
+        {"redirect_uri": "http://127.0.0.1:4242/callback"},
+        {"client_id": "another", "client_secret": Secret("s"), "metadata_url": f"{RS}/prm"},
+    ],
+)
+def test_another_process_has_renewed_already(members: dict[str, Any]) -> None:
+    """A refresh token that is used twice may cost both of them theirs."""
+    store = held()
+    auth = due(store)
+    store |= held(**(NEWER | members))
+    before = dict(store)
+    assert play(auth.renew(), discovery(), store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
+    assert auth.generation == 1  # nobody knows whose they are
+    assert store == before
+
+
+@pytest.mark.parametrize("before", [{}, held(refresh=None), held()])
+def test_a_login_elsewhere_is_noticed(before: dict[str, bytes]) -> None:
+    auth = loaded(before)
+    store = before | held(**NEWER)
+    kept = dict(store)
+    script: Script = [
+        (mcp("Bearer t1" if before else None), unauthorized()),
+        *discovery(),
+        (mcp("Bearer t7"), OK),
+    ]
+    play(request(auth), script, store)
+    assert store == kept
+
+
+def test_another_process_was_faster_by_a_hair() -> None:
+    """Both have read the same refresh token before either has used it."""
+    store = held()
+    auth = due(store)
+
+    def too_late(step: Any) -> HttpReply:
+        store.update(held(**NEWER))
+        return refused("invalid_grant")
+
+    assert play(auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
+    assert store == held(**NEWER)
+    assert auth.notes() == []
+
+
+@pytest.mark.parametrize("members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}])
+def test_a_refresh_that_fails_costs_nobody_else_his_tokens(members: dict[str, Any]) -> None:
+    store = held()
+    auth = due(store)
+
+    def too_late(step: Any) -> HttpReply:
+        store.update(held(**(NEWER | members)))
+        return refused("invalid_grant")
+
+    assert not play(auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store)
+    assert store == held(**(NEWER | members))
+
+
+def test_a_server_that_moves_costs_nobody_else_his_tokens() -> None:
+    moved = "http://localhost:1003"
+    auth, store = loaded(held()), held(**(NEWER | {"issuer": moved}))
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource(moved)),
+        (get(f"{moved}{OAUTH}"), server(moved)),
+        (mcp("Bearer t7"), OK),
+    ]
+    play(request(auth), script, store)
+
+
+def test_bound_tokens_of_another_process() -> None:
+    seed = Secret("A" * 43)
+    auth, store = loaded(held()), held(**NEWER, dpop_seed=seed)
+    script: Script = [(mcp("Bearer t1"), DPOP), *discovery(), (mcp("DPoP t7"), OK)]
+    play(request(auth), script, store)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"access": Secret("t7"), "dpop_seed": Secret("short")},
+        {"access": Secret("t7"), "resource": RS},
         {"access": Secret("t7"), "issuer": "http://localhost:1003"},
         {"access": Secret("t7"), "renew_at": 1_999_999.0},
         {},
@@ -698,6 +948,31 @@ def test_grants_without_a_user_are_repeated() -> None:
         (get(f"{RS}{PRM}/mcp"), resource()),
     ]
     assert isinstance(rest_of(request(auth), refused_, store), AuthRequired)
+
+
+def nothing() -> Any:
+    return None
+
+
+def empty() -> str:
+    return ""
+
+
+def fails() -> str:
+    raise OSError("canary-token")
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"), [(nothing, "gave no text"), (empty, "gave no text"), (fails, r"failed \(OSError\)")]
+)
+@pytest.mark.parametrize("enterprise", [False, True])
+def test_a_function_of_the_profile_that_gives_nothing(ask: Any, problem: str, enterprise: bool) -> None:
+    managed = EnterpriseManaged(ask, "http://localhost:1004/token", "ic")
+    auth = authorizer(client_id="c", grant=managed if enterprise else JwtBearer(ask))
+    failure = rest_of(request(auth), [(mcp(None), unauthorized()), *discovery()])
+    assert isinstance(failure, AuthorizationFailed)
+    assert re.search(("id_token" if enterprise else "assertion") + f" .* {problem}", str(failure))
+    assert "canary" not in str(failure)
 
 
 @pytest.mark.requirement("AX-1", "AX-2")
@@ -765,6 +1040,47 @@ def test_a_bearer_token_is_replaced_if_the_server_wants_bound_ones() -> None:
         (mcp("DPoP t2"), OK),
     ]
     play(session(authorizer()), script, held())
+
+
+EITHER = status(401, *DPOP.headers, *unauthorized().headers)
+
+
+def asked_for(metadata: HttpReply | None, reply: HttpReply, header: str) -> bool:
+    """Whether a bound token is asked for, where the MCP server takes both kinds; and what is shown then."""
+    proved: list[bool] = []
+
+    def at_token_endpoint(step: Any) -> None:
+        form(TOKEN, code="test-auth-code")(step)
+        proved.append("dpop" in dict(step.request.headers))
+
+    script: Script = [
+        (mcp(None), EITHER),
+        *discovery(metadata=metadata),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize"), back()),
+        (at_token_endpoint, reply),
+        (mcp(header), OK),
+    ]
+    play(session(authorizer()), script)
+    return proved == [True]
+
+
+@pytest.mark.requirement("AX-3")
+def test_where_both_kinds_are_taken_a_bound_one_is_asked_for_if_it_can_be_had() -> None:
+    knows, knows_another = (
+        server(dpop_signing_alg_values_supported=[algorithm]) for algorithm in ("ES256", "PS512")
+    )
+    assert asked_for(knows, BOUND, "DPoP t2")
+    assert asked_for(knows, token("t2"), "Bearer t2")  # it thought better of it
+    assert not asked_for(knows_another, token("t2"), "Bearer t2")
+    assert not asked_for(None, token("t2"), "Bearer t2")
+
+
+def test_who_cannot_sign_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    require.cache_clear()
+    monkeypatch.setitem(sys.modules, "joserfc.jws", None)
+    knows = server(dpop_signing_alg_values_supported=["ES256"])
+    assert not asked_for(knows, token("t2"), "Bearer t2")
 
 
 def test_an_authorization_server_that_binds_nothing() -> None:

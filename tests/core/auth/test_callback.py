@@ -73,6 +73,15 @@ def test_an_endpoint_with_a_query_of_its_own() -> None:
     assert query["tenant"] == "1"
 
 
+@pytest.mark.parametrize(
+    "name", "client_id redirect_uri state code_challenge scope request request_uri response_mode".split()
+)
+def test_an_endpoint_that_says_what_is_ours_to_say(name: str) -> None:
+    for query in (f"?{name}=x", f"?a=b&{name}", f"?{name.replace('_', '%5f')}=", f"?{name}=x&{name}=y"):
+        with pytest.raises(AuthorizationFailed, match=rf"by itself what a login has to say \({name}\)"):
+            asked(authorization_endpoint=f"{AS}/authorize{query}")
+
+
 def test_nowhere_to_go() -> None:
     with pytest.raises(AuthorizationFailed, match="lets nobody log in by a browser"):
         asked(authorization_endpoint=None)

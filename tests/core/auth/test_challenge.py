@@ -65,9 +65,9 @@ DEMANDS: list[tuple[list[str], Demand]] = [
     (["Bearer"], Demand("bearer")),
     ([f'Basic a=1, Bearer scope="a b  a", resource_metadata="{PRM}"'], Demand("bearer", PRM, ("a", "b"))),
     (['Bearer error="insufficient_scope", scope="x"'], Demand("bearer", None, ("x",), "insufficient_scope")),
-    (['DPoP error="use_dpop_nonce"'], Demand("dpop", None, (), "use_dpop_nonce")),
+    (['DPoP error="use_dpop_nonce"'], Demand("dpop", None, (), "use_dpop_nonce", dpop=True)),
     # offered both, a client may stay with what it has
-    ([f'DPoP algs="ES256", Bearer resource_metadata="{PRM}"'], Demand("bearer", PRM)),
+    ([f'DPoP algs="ES256", Bearer resource_metadata="{PRM}"'], Demand("bearer", PRM, dpop=True)),
     (["Bearer scope=a", 'Bearer scope="b"'], Demand("bearer", None, ("a",))),
 ]
 

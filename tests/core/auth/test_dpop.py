@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from mcp_core.auth import AuthorizationFailed, Secret
-from mcp_core.auth._dpop import Prover, new_seed
+from mcp_core.auth._dpop import Prover, can_sign, new_seed
+from mcp_core.auth._jose import require
 from tests.core.auth.play import Clock, Entropy
 
 URL = "https://e.com/mcp"
@@ -81,6 +82,10 @@ def test_a_seed_that_is_none(seed: str) -> None:
 
 
 def test_without_joserfc(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_sign()
+    require.cache_clear()
+    monkeypatch.setitem(sys.modules, "joserfc.jws", None)
+    assert not can_sign()
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
     with pytest.raises(AuthorizationFailed, match="wants tokens that are bound to a key"):
         prover()

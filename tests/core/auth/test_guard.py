@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
@@ -313,9 +314,11 @@ def test_what_it_raises_is_a_refusal_or_passes_through() -> None:
     assert challenges(refusal) == [
         f'Bearer error="invalid_token", error_description="not ?yours???x: ??", {WHERE}'
     ]
-    found = enter(raising(VerifierUnavailable("database")), bearer())
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == 'not "yours"??x: é\\'  # one line of a log
+    found = enter(raising(VerifierUnavailable("data\nbase")), bearer())
     assert isinstance(found, Refusal)
-    assert found.status == 503
+    assert (found.status, found.reason) == (503, "data?base")
     with pytest.raises(ZeroDivisionError):
         enter(raising(ZeroDivisionError()), bearer())
     flow = guard(lambda text: never()).admit(b"POST", b"/mcp", [bearer()], NOW)
@@ -328,6 +331,77 @@ def test_what_it_raises_is_a_refusal_or_passes_through() -> None:
     with pytest.raises(StopIteration) as stop:
         flow.throw(BadToken("no"))
     assert stop.value.value.status == 401
+
+
+CANARY = "canary-5e1d"
+
+
+def looked_up(text: str) -> Grant | None:
+    return {"good": ME}[text]
+
+
+def chained(text: str) -> Grant | None:
+    try:
+        return looked_up(text)
+    except LookupError as exc:
+        raise OSError("the table of tokens") from exc
+
+
+def noted(text: str) -> Grant | None:
+    exc = OSError("the table of tokens")
+    exc.add_note(f"looked for {text}")
+    raise exc
+
+
+def grouped(text: str) -> Grant | None:
+    raise ExceptionGroup("two of them", [OSError(), KeyError(text)])
+
+
+def refusing(text: str) -> Grant | None:
+    raise BadToken(f"{text} is none")
+
+
+def unable(text: str) -> Grant | None:
+    raise VerifierUnavailable(f"SELECT '{text}'")
+
+
+class Asking:
+    """A verifier that is a flow, and tells what it should not."""
+
+    def verify(self, text: str, now: float) -> Flow[Grant]:
+        yield from ()
+        raise KeyError(text)
+
+
+@pytest.mark.parametrize(
+    ("verifier", "kind"),
+    [
+        (looked_up, "KeyError"),
+        (chained, "OSError"),
+        (noted, "OSError"),
+        (grouped, "ExceptionGroup"),
+        (Asking(), "KeyError"),
+        (refusing, "BadToken"),
+        (unable, "VerifierUnavailable"),
+    ],
+)
+def test_a_verifier_that_tells_the_token_is_not_listened_to(verifier: Any, kind: str) -> None:
+    told = f"the verifier raised {kind}, whose text is left out: the token is in it"
+    if kind in ("BadToken", "VerifierUnavailable"):
+        refusal = enter(guard(verifier), bearer(CANARY))
+        assert isinstance(refusal, Refusal)
+        assert refusal.reason == told
+        assert CANARY not in repr(refusal)
+    else:
+        with pytest.raises(RuntimeError) as caught:
+            enter(guard(verifier), bearer(CANARY))
+        assert str(caught.value) == told
+        assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_text_that_is_too_short_for_a_token_hides_nothing() -> None:
+    with pytest.raises(KeyError, match="'e'"):
+        enter(guard(looked_up), bearer("e"))
 
 
 def never() -> Awaitable[Grant | None]:

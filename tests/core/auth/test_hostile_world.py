@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_core import McpTrioError
-from mcp_core.auth import Browse, Fetch, FetchFailed, HttpReply, Load, Save, url_fault
+from mcp_core.auth import Browse, Fetch, FetchFailed, HttpReply, Listen, Load, Save, url_fault
 from tests.core.auth.play import Clock, ToMcp, authorizer, server_metadata, session
 
 SERVER = "https://mcp.example.com"
@@ -193,6 +193,8 @@ def test_whatever_the_world_answers(data: st.DataObject) -> None:
             reply = None
             if isinstance(step, Load):
                 reply = store.get(step.key) if world.honest() else b"\x00"
+            elif isinstance(step, Listen):
+                reply = step.redirect_uri
             elif isinstance(step, Save):
                 if step.value is not None:
                     store[step.key] = step.value

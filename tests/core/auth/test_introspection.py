@@ -46,7 +46,7 @@ def test_what_is_asked() -> None:
     headers = dict(request.headers)
     assert headers["content-type"] == "application/x-www-form-urlencoded"
     assert headers["accept"] == "application/json"
-    assert b64decode(headers["authorization"].removeprefix("Basic ")) == b"a+b%3Ac:%C3%B6%25"
+    assert b64decode(headers["authorization"].removeprefix("Basic ")) == b"a%20b%3Ac:%C3%B6%25"
     flow.close()
 
 

@@ -251,8 +251,35 @@ def test_the_metadata_of_the_issuer_says_where_the_keys_are() -> None:
     keys = PublishedKeys(ISSUER, None)
     script = [(PLACE, HttpReply(404)), (OIDC, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, OLD)]
     assert played(keys.find(BY_EC, NOW), script).kid == "ec"
-    # That is remembered.
-    assert played(keys.find(BY_RSA, NOW + HOUR), [(JWKS_URI, NEW)]).kid == "rsa"
+    # For that one time: it may have moved them.
+    elsewhere = f"{ISSUER}/new-keys"
+    moved = [(PLACE, metadata(jwks_uri=elsewhere)), (elsewhere, NEW)]
+    assert played(keys.find(BY_RSA, NOW + HOUR), moved).kid == "rsa"
+
+
+@pytest.mark.parametrize(
+    ("uri", "found_at", "named_by"),
+    [
+        (JWKS_URI, None, None),  # configured
+        (None, f"{ISSUER}/keys", None),
+        (None, "https://AS.example.com:443/keys", None),
+        (None, "https://as.example.com:8443/keys", ISSUER),
+        (None, "https://cdn.example.com/keys", ISSUER),
+        (None, "https://169.254.169.254/keys", ISSUER),
+    ],
+)
+def test_what_metadata_name_elsewhere_is_fetched_as_such(
+    uri: str | None, found_at: str | None, named_by: str | None
+) -> None:
+    flow = PublishedKeys(ISSUER, uri).find(BY_EC, NOW)
+    step = next(flow)
+    assert isinstance(step, Fetch)
+    if found_at is not None:
+        assert step.named_by is None
+        step = flow.send(metadata(jwks_uri=found_at))
+        assert isinstance(step, Fetch)
+        assert step.request.url == found_at
+    assert step.named_by == named_by
 
 
 def test_flows_that_wait_go_through_the_metadata_together() -> None:

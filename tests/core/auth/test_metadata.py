@@ -125,6 +125,7 @@ def test_what_was_sent_is_struck_out_of_an_error() -> None:
     error = error_of("canary-1", "x" * 190 + "canary-2 and canary-1", hidden)
     assert error == ErrorReply("...", ("x" * 190 + "... and ...")[:200])
     assert error_of("x", "code=a%2Fb%3Dc+d", [Secret("a/b=c d")]) == ErrorReply("x", "code=...")
+    assert error_of("x", "a%2Fb%3Dc%20d", [Secret("a/b=c d")]) == ErrorReply("x", "...")
     assert error_of("invalid_grant", "no", [Secret(""), Secret("i")]) == ErrorReply("invalid_grant", "no")
 
 

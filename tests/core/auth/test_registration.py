@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -68,11 +69,22 @@ def test_the_order(members: dict[str, Any], metadata: dict[str, Any], client_id:
 
 
 @pytest.mark.requirement("AQ-1", "AQ-2")
-def test_nobody_registers_us() -> None:
+@pytest.mark.parametrize(
+    ("redirect_uri", "told"),
+    [
+        (REDIRECT, REDIRECT),
+        ("http://127.0.0.1:0/callback", "http://127.0.0.1/callback (at any port)"),
+        ("http://[::1]:0/", "http://[::1]/ (at any port)"),
+    ],
+)
+def test_nobody_registers_us(redirect_uri: str, told: str) -> None:
+    server = authority(registration_endpoint=None).server
+    ours = profile(redirect_uri=redirect_uri)
+    flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
-        AuthRequired, match=f"Register this one there with the redirect URI {REDIRECT} and set client_id"
+        AuthRequired, match=re.escape(f"with the redirect URI {told}, and give the client_id (and")
     ):
-        who(metadata={"registration_endpoint": None})
+        play(flow, [])
 
 
 def test_without_a_user_there_is_no_registration() -> None:

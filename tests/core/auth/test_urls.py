@@ -58,7 +58,7 @@ BAD = [
     "https://u@e.com/", "https://u:p@e.com/", "https://@e.com/", "https://e.com@f.com/", "https://e.com:443@f.com/",
     "https://e.com/#", "https://e.com/#x", "https://e.com/?a#b",
     "https://e.com:0/", "https://e.com:65536/", "https://e.com:x/", "https://e.com:-1/", "https://e.com:4 43/",
-    "https://[::1", "https://::1/", "https://[v1.x]/", "https://[e.com]/", "https://-e.com/", "https://.e.com/", "https://e..com:x/",
+    "https://[fe80::1%25eth0]/", "https://[2606:4700::1%1]/", "https://[::1", "https://::1/", "https://[v1.x]/", "https://[e.com]/", "https://-e.com/", "https://.e.com/", "https://e..com:x/",
     "https://%65.com/", "https://e.com%00.f.com/", "https://e,com/", "https://(e)/", "https://*/",
     "https://e.com/" + "x" * (MAX_URL - 13), "https://e.com/" + "x" * 65536,
     "ｈｔｔｐｓ://e.com", "https：//e.com", "https://e。com/",

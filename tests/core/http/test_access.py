@@ -9,8 +9,8 @@ import pytest
 from mcp_core import AuthRequired, ConnectionClosed, ErrorReceived
 from mcp_core.http import Head
 from mcp_core.http._call import HttpClientOptions
-from tests.core.helpers import A, D, E
-from tests.core.http.client_net import URL, Net, asks, kinds, opened
+from tests.core.helpers import A, D, E, result
+from tests.core.http.client_net import URL, Net, asks, initialized_by, kinds, opened, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -111,6 +111,42 @@ def test_what_is_open_has_no_time_to_hold() -> None:
     net.conn.opener = None
     net.http.hold(call.key, None)
     assert net.http.next_deadline() is None
+
+
+def test_a_message_that_nobody_waits_for_has_its_time_after_a_login() -> None:
+    net = net_with(Access(), D)
+    net.open()
+    first = net.call()
+    net.answer(first, result(said(first)["id"], initialized_by(D)))
+    initialized = net.call()
+    net.http.hold(initialized.key, None)
+    net.at(400.0)
+    net.http.hold(initialized.key, net.now)
+    net.at(429.0)
+    assert "MessageRejected" not in kinds(net.events())
+    net.at(430.0)
+    assert "MessageRejected" in kinds(net.events())
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_what_was_given_up_is_not_made_after_a_login(version: str) -> None:
+    net = opened(version, options=HttpClientOptions(access=Access()))
+    id, call = asks(net)
+    net.http.hold(call.key, None)
+    net.conn.send_cancel(id)
+    net.http.calls_to_make(net.now)
+    assert net.http.calls_to_drop() == [call.key]
+    net.http.hold(call.key, net.now)  # too late
+    assert not net.http.refused(call, REFUSED)
+
+
+def test_what_was_given_up_is_not_worth_a_login() -> None:
+    net = opened(D, options=HttpClientOptions(access=Access()))
+    id, call = asks(net)
+    net.conn.send_cancel(id)
+    net.http.calls_to_make(net.now)
+    assert net.http.calls_to_drop() == []  # its answer may come yet
+    assert not net.http.refused(call, REFUSED)
 
 
 def test_a_request_without_the_right_is_over() -> None:

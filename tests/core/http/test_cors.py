@@ -12,11 +12,20 @@ PAGE = (b"origin", b"https://app.example")
 
 
 def test_an_answer_is_shared_with_one_page() -> None:
-    headers = dict(shared(b"https://app.example"))
+    headers = dict(shared(b"https://app.example", guarded=False))
     assert headers[b"access-control-allow-origin"] == b"https://app.example"
     assert headers[b"vary"] == b"origin"
     assert b"mcp-session-id" in headers[b"access-control-expose-headers"]
     assert b"access-control-allow-credentials" not in headers
+
+
+def test_at_a_door_a_page_may_read_how_it_gets_in() -> None:
+    readable = dict(shared(b"https://app.example", guarded=True))[b"access-control-expose-headers"].split(
+        b", "
+    )
+    assert {b"www-authenticate", b"dpop-nonce", b"mcp-session-id"} <= set(readable)
+    open_to_all = dict(shared(b"https://app.example", guarded=False))[b"access-control-expose-headers"]
+    assert b"authenticate" not in open_to_all
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -18,7 +19,7 @@ from mcp_core.auth import (
     JwtVerifier,
     VerifierUnavailable,
 )
-from mcp_core.http import Door, Gate
+from mcp_core.http import Door, Endpoint, Gate, Head, RequestHead, Site
 from mcp_core.http._guarding import GUARDED
 from mcp_core.registry import Context, Server
 from mcp_core.types import InputRequiredResult
@@ -86,10 +87,15 @@ def house() -> Server:
 class Gatehouse(Talk):
     """A talk with a guarded server. `log` is what was reported."""
 
-    def __init__(self, guard: Any, **options: Any) -> None:
+    def __init__(self, guard: Any, wall_time: Callable[[], float] = lambda: NOW, **options: Any) -> None:
         self.log: list[tuple[str, BaseException | None]] = []
-        door = Door(guard, lambda: NOW, lambda text, exc: self.log.append((text, exc)))
+        self.levels: list[int] = []
+        door = Door(guard, wall_time, self._note)
         super().__init__(house(), door=door, **options)
+
+    def _note(self, level: int, form: str, text: str, *, exc_info: BaseException | None) -> None:
+        self.levels.append(level)
+        self.log.append((form % text, exc_info))
 
     @property
     def done(self) -> list[str]:
@@ -177,6 +183,7 @@ def test_who_has_none_learns_where_to_get_one_and_nothing_else(what: str) -> Non
     assert f'resource_metadata="https://mcp.example.com{META.decode()}/mcp"' in challenge(reply)
     assert "error" not in challenge(reply)
     assert talk.logged().startswith(f"{verb.decode()} refused with 401: ")
+    assert talk.levels == [logging.INFO]
     assert not talk.seen
     assert not talk.endpoint.sessions
 
@@ -204,7 +211,10 @@ def test_the_host_and_the_origin_come_first() -> None:
     strange = [(b"host", b"evil.example"), *POST[1:], (b"authorization", b"Bearer ann")]
     assert talk.send(b"POST", strange, b"{}").status == 421
     assert talk.post({}, (b"origin", b"https://evil.example"), principal="ann").status == 403
-    assert not talk.log
+    assert [line.partition(":")[0] for line, _ in talk.log] == [
+        "POST refused with 421",
+        "POST refused with 403",
+    ]
     # A page that may ask can read the challenge.
     reply = talk.post({}, (b"origin", b"https://app.example.com"))
     assert reply.status == 401
@@ -300,6 +310,7 @@ def test_what_cannot_be_told_lets_nobody_in(failure: Exception, status: int) -> 
     ((text, exc),) = talk.log
     assert f"refused with {status}" in text
     assert (exc is failure) is (status == 500)
+    assert talk.levels == [logging.ERROR if status == 500 else logging.WARNING]
     assert not talk.seen
     assert talk.endpoint.idle
 
@@ -323,15 +334,53 @@ def test_who_goes_while_the_guard_is_asked_is_not_let_in_any_more() -> None:
     assert other.status == 0
 
 
+class NoGuard:
+    """Something that is no guard: it says neither who asks nor how it turns down."""
+
+    metadata_paths = ("/nowhere",)
+
+    def metadata(self) -> bytes:
+        return b"{}"
+
+    def admit(self, *asked: Any) -> Generator[Any, Any, Any]:
+        return (yield "a step")
+
+
+@pytest.mark.parametrize("outcome", [None, False, 7])
+def test_a_guard_that_says_neither_yes_nor_no_lets_nobody_in(outcome: Any) -> None:
+    talk = Gatehouse(NoGuard())
+    reply = talk.get(principal="ann")
+    talk.judge(reply, outcome)
+    assert reply.status == 500
+    assert talk.levels == [logging.ERROR]
+    assert not talk.endpoint.sessions
+
+
+def test_a_fault_of_ours_behind_the_door_is_one_request_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = guarded(Later())
+    reply = talk.get(principal="ann")
+    with monkeypatch.context() as broken:
+        broken.setattr(Endpoint, "_begun", lambda *anything: 1 / 0)
+        talk.judge(reply, "ann")
+    assert reply.status == 500
+    assert isinstance(talk.log[0][1], ZeroDivisionError)
+    reply = talk.get(principal="ann")
+    talk.judge(reply, "ann")
+    assert reply.status == 200
+
+
 def test_a_guard_that_takes_too_long() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
-    assert reply.exchange.needs_grant is not None
-    reply.exchange.needs_grant.give_up(talk.now)
-    talk.pump()
+    admission = reply.exchange.needs_grant
+    assert admission is not None
+    for _ in range(2):
+        admission.give_up(talk.now)
+        talk.pump()
     assert reply.status == 503
     assert reply.headers[b"retry-after"]
     assert "took too long" in talk.logged()
+    assert talk.levels == [logging.WARNING]
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
@@ -586,6 +635,9 @@ def test_a_session_is_of_its_principal_whatever_the_token() -> None:
     assert Visit(talk, ann.id, D, "ann-reads").call(1, "whoami").status == 200
     assert Visit(talk, ann.id, D, "bob").delete().status == 404
     assert ann.call(2, "whoami").status == 200
+    assert [line for line, _ in talk.log if "404" in line] == [
+        "refused with 404: the session that is named is not one of who asks"
+    ] * 2
 
 
 @pytest.mark.requirement("AU-7")
@@ -598,6 +650,123 @@ def test_the_state_of_a_call_is_of_its_principal() -> None:
     assert "error" in stolen.message
     assert "bob again" not in str(stolen.message)
     assert not talk.log
+
+
+# -- For how long ------------------------------------------------------------------------------------------------------
+
+
+def fleeting(text: str) -> Grant | None:
+    """Tokens that are good for as many seconds as they say."""
+    name, _, seconds = text.partition("-")
+    return Grant(name, "app", frozenset({READ, WRITE}), NOW + float(seconds), leeway=5)
+
+
+LISTEN: dict[str, Any] = {"notifications": {"toolsListChanged": True}}
+
+
+def stands(reply: Reply) -> bool:
+    return not reply.ended
+
+
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize("what", ["listen", "GET"])
+@pytest.mark.requirement("AR-13")
+def test_what_stands_open_ends_with_its_grant(what: str, busy: bool) -> None:
+    talk = guarded(fleeting)
+    visit = talk.session(principal="ann-60")
+    stream = visit.get() if what == "GET" else talk.ask("subscriptions/listen", "ann-60", **LISTEN)
+    for _ in range(64):
+        talk.wait(1)
+        if busy:
+            assert talk.tool("whoami", "bob-900").status == 200
+            talk.server.changed(tools=True)
+            talk.pump()
+    assert stream.is_stream
+    assert stands(stream)
+    talk.wait(1 if busy else 15)
+    if busy:
+        assert talk.tool("whoami", "bob-900").status == 200
+    talk.server.changed(tools=True)
+    talk.pump()
+    assert not stands(stream)
+    assert not [each for each in stream.messages if "result" in each]
+    assert not talk.endpoint.alone
+    # Its client comes back, and goes on where it was.
+    if what == "GET":
+        again = visit.get(stream.last_id)
+        assert again.status == 200
+        assert stands(again)
+        assert visit.delete().status == 204
+    assert talk.endpoint.idle
+
+
+def test_a_call_that_runs_comes_to_its_end() -> None:
+    talk = guarded(fleeting)
+    visit = talk.session(principal="ann-60")
+    lone, called = talk.tool("slow", "ann-60"), visit.call(1, "slow", progress=True)
+    talk.wait(300)
+    assert lone.is_stream
+    talk.step(3)
+    assert (lone.message_text, called.message_text) == ("done", "done")
+    # Also if it was taken up again.
+    called = visit.call(2, "slow")
+    talk.wait(20)
+    talk.hang_up(called)
+    again = visit.get(called.last_id)
+    talk.wait(300)
+    assert stands(again)
+    talk.step(3)
+    assert again.message_text == "done"
+
+
+def test_a_stream_of_2024_11_05_lasts_as_long_as_its_client_has_tokens() -> None:
+    talk = guarded(fleeting)
+    opened = talk.get(principal="ann-60")
+    target = opened.events[0][1]
+    talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann-60")
+    ready = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    talk.send(b"POST", POST, ready, target, principal="ann-120")
+    talk.wait(110)
+    assert stands(opened)
+    call = json.encode(request(1, "tools/call", {"name": "slow"}))
+    assert talk.send(b"POST", POST, call, target, principal="ann-130").status == 202
+    talk.wait(200)
+    assert stands(opened)  # what is answered is answered there
+    talk.step(3)
+    assert opened.messages[-1]["id"] == 1
+    talk.wait(15)
+    assert not stands(opened)
+    assert not talk.endpoint.sessions
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(64, 200), (65, 401)])
+@pytest.mark.requirement("AR-10")
+def test_a_body_that_takes_longer_than_its_token_is_good(seconds: int, status: int) -> None:
+    clock = [NOW]
+    talk = Gatehouse(guard(fleeting), wall_time=lambda: clock[0])
+    body = json.encode(request(1, "tools/call", {"name": "erase", "arguments": {}, "_meta": meta()}))
+    headers = [*POST, (b"authorization", b"Bearer ann-60"), (b"mcp-protocol-version", E.encode())]
+    headers += [(b"mcp-method", b"tools/call"), (b"mcp-name", b"erase")]
+    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0)
+    reply = talk.replies[exchange] = Reply(exchange)
+    exchange.receive_data(body[:-1], 0)
+    clock[0] += seconds
+    exchange.receive_data(body[-1:], 0)
+    exchange.receive_data(b"", 0)
+    talk.pump()
+    talk.step(3)
+    assert reply.status == status
+    assert talk.done == (["ann"] if status == 200 else [])
+    if status == 401:
+        assert 'error="invalid_token"' in challenge(reply)
+        assert talk.logged() == "POST tools/call refused with 401: the token has expired"
+
+
+def test_a_grant_that_does_not_say_lasts() -> None:
+    talk = guarded()
+    stream = talk.session(principal="ann").get()
+    talk.wait(10_000)
+    assert stands(stream)
 
 
 # -- Metadata ----------------------------------------------------------------------------------------------------------
@@ -622,6 +791,34 @@ def test_metadata_is_for_everybody(path: bytes) -> None:
     assert preflight.headers[b"access-control-allow-origin"] == b"*"
     assert talk.send(b"POST", POST, b"{}", target=path).status == 405
     assert not talk.log
+
+
+def published(*guards: Guard, path: bytes = META) -> Any:
+    """What a site of such guards has at `path`: a resource, or a status."""
+    endpoints = {f"/{index}": Gatehouse(each).endpoint for index, each in enumerate(guards)}
+    exchange = Site(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
+    head, *body = exchange.actions_to_send()
+    assert isinstance(head, Head)
+    return json.decode(body[0].data)["resource"] if head.status == 200 else head.status  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("AR-2")
+def test_each_of_several_guards_has_its_metadata_at_its_own_place() -> None:
+    a, b = (Guard(f"https://h.example/{name}", [ISSUER], known) for name in "ab")
+    root = Guard("https://h.example", [ISSUER], known)
+    for each, name in ((a, b"/a"), (b, b"/b")):
+        assert published(a, b, root, path=META + name) == each.resource
+    # Whoever looks at the root learns of the one whose place it is, or of the only one there is.
+    assert published(a, b) == 404
+    assert published(a, root, b) == published(root) == root.resource
+    assert published(a) == published(a, a) == a.resource
+
+
+def test_two_guards_that_say_different_things_at_the_same_place() -> None:
+    a, b = (Guard(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
+    with pytest.raises(ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"):
+        published(a, b)
+    assert published(a, Guard(a.resource, [ISSUER], known)) == a.resource
 
 
 def test_without_a_guard_there_is_none() -> None:

@@ -113,7 +113,7 @@ def guarded() -> Door:
         "ANN": Grant("ANN", scopes=may),
     }
     guard = Guard("https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"])
-    return Door(guard, lambda: 0.0, lambda text, exc: None)
+    return Door(guard, lambda: 0.0, lambda *told, **how: None)
 
 
 Act = Callable[[Visit, House], Reply]

@@ -55,6 +55,13 @@ def test_paths_are_compared_to_the_letter(target: bytes, status: int) -> None:
     assert talk.site.idle
 
 
+def test_two_servers_at_one_path() -> None:
+    one, other = Talk().endpoint, Talk().endpoint
+    with pytest.raises(ValueError, match="two servers are at '/mcp/'"):
+        Site({"/mcp": one, "/mcp/": other})
+    assert Site({"/": one, "": one}).endpoints == (one,)
+
+
 def test_where_in_the_site_need_not_be_where_the_client_sees_it() -> None:
     talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
     head = RequestHead(b"GET", b"/tools/healthz", [HOST])

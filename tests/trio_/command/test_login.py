@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from mcp_core.auth import AuthorizationFailed
+from mcp_trio import FileStorage
+from mcp_trio._command._problem import Problem
+from mcp_trio._command._talk import Target, _explained
 from tests.trio_.command.program import GREETER, run
 from tests.trio_.oauth_world import oauth_world
 
@@ -60,6 +64,62 @@ async def test_log_in_anew(world: World, tmp_path: Path) -> None:
     assert world.posted[-1][1] == "CANARY-token-2"
 
 
+async def test_a_client_that_was_registered_by_hand_belongs_to_one_authorization_server(
+    world: World, tmp_path: Path
+) -> None:
+    """An MCP server that was taken over cannot have the next login show it to another."""
+    kept = FileStorage(tmp_path / "mcp-trio" / "tokens")
+    assert (await ran(tmp_path, "login", "--client-id", "us", world.url)).returncode == 0
+    world.good.clear()
+    result = await ran(
+        tmp_path, "inspect", "--revision", "2025-11-25", world.url
+    )  # it need not say who it is
+    assert result.returncode == 0, result.stderr
+    assert world.asked[-1][1] == {
+        "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us", "resource": world.url,
+    }  # fmt: skip
+    assert kept.load(f"issuer:{world.url} us") == world.root.encode()
+    kept.save(f"issuer:{world.url} us", b"https://as.example")
+    result = await ran(tmp_path, "login", "--client-id", "us", world.url)
+    assert result.returncode == 3
+    assert "was made for 'https://as.example'" in result.stderr
+    assert world.tokens == 2
+
+
+async def test_a_client_with_a_secret(world: World, tmp_path: Path) -> None:
+    """Nobody has to give it again: it is kept with the tokens, in a file that nobody else can read."""
+    world.methods, secret = ["client_secret_post"], "CANARY-secret"
+    words = "login", "--client-id", "us", "--client-secret-env", "OURS", world.url
+    result = await ran(tmp_path, *words, OURS=secret)
+    assert result.returncode == 0, result.stderr
+    assert "/register" not in dict(world.asked)
+    for command in "inspect", "inspect":
+        world.good.clear()
+        result = await ran(tmp_path, command, "--revision", "2025-11-25", world.url)
+        assert result.returncode == 0, result.stderr
+    shown = [fields.get("client_secret") for path, fields in world.asked if path == "/token"]
+    assert shown == [secret] * 3
+    files = [*(tmp_path / "mcp-trio" / "tokens").iterdir()]
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * len(files)
+    assert sum(secret in file.read_text() for file in files) == 1
+
+
+async def test_a_token_that_cannot_be_kept_is_none_for_the_other_commands(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "mcp-trio").write_text("this is no directory")
+    result = await ran(tmp_path, "login", world.url)
+    assert result.returncode == 3
+    assert "went well, but its token cannot be kept: " in result.stderr
+    assert "logged in; the other commands" not in result.stderr
+
+
+def test_a_renewal_that_fails_during_a_call() -> None:
+    failure = AuthorizationFailed("no answer from the token endpoint")
+    with pytest.raises(Problem, match="http://x/: no answer from"), _explained(Target(server="http://x/")):
+        raise failure
+
+
 async def test_a_server_that_wants_no_token(world: World, tmp_path: Path) -> None:
     world.good.add("")
     result = await ran(tmp_path, "login", world.url)
@@ -71,6 +131,19 @@ async def test_whoever_is_not_logged_in_is_told_how(world: World, tmp_path: Path
     assert result.returncode == 3
     assert f"`mcp-trio login {world.url}`" in result.stderr
     assert world.count("/authorize") == 0
+
+
+async def test_whoever_needs_more_scopes_is_told_how(world: World, tmp_path: Path) -> None:
+    words = "call", "--revision", "2025-11-25", "add", world.url
+    assert (await ran(tmp_path, "login", "--scope", "some", world.url)).returncode == 0
+    world.wants = "num:bers"
+    result = await ran(tmp_path, *words)
+    assert result.returncode == 3
+    login = f"login --scope some --scope num:bers {world.url}"
+    assert f"`mcp-trio {login}`" in result.stderr
+    assert (await ran(tmp_path, *login.split())).returncode == 0
+    result = await ran(tmp_path, *words)
+    assert result.returncode == 0, result.stderr
 
 
 async def test_a_token_of_ones_own(world: World, tmp_path: Path) -> None:
@@ -92,8 +165,10 @@ async def test_a_token_of_ones_own(world: World, tmp_path: Path) -> None:
         (("inspect", "--token-env", "NOTHING", "http://x/"), "holds no token"),
         (("inspect", "--header", "x", "http://x/"), "no colon"),
         (("inspect", "--header", "Host: x", "http://x/"), "set by the protocol"),
-        (("inspect", "--header", "X: secret\nY: z", "http://x/"), "no header may have"),
+        (("inspect", "--header", "X: CANARY\nY: z", "http://x/"), "no header may have"),
         (("inspect", "--header", "X: y", *GREETER), "are about HTTP"),
+        (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
+        (("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"), "holds no secret"),
         (("login", "x"), "give a URL that begins with"),
         (("login",), "required: URL"),
     ],
@@ -102,7 +177,7 @@ def test_what_is_not_understood(words: tuple[str, ...], text: str) -> None:
     result = run(*words)
     assert result.returncode == 2
     assert text in result.stderr
-    assert "secret" not in result.stderr
+    assert "CANARY" not in result.stderr
 
 
 async def test_a_login_that_fails(world: World, tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""The words of HTTP, printed: nothing in them that somebody could use."""
+
+from __future__ import annotations
+
+import pytest
+from rich.pretty import pretty_repr
+
+from mcp_core.http import Head, HttpCall, HttpClientOptions, RequestHead
+
+TOKEN = (b"authorization", b"Bearer CANARY-1")
+ASKED = RequestHead(b"POST", b"/mcp?access_token=CANARY-2", [(b"host", b"x"), TOKEN])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (ASKED, "<RequestHead POST /mcp headers=[host, authorization]>"),
+        (RequestHead(b"GET", b"/", []), "<RequestHead GET / headers=[]>"),
+        (RequestHead(b"G\n", b"/\x1b\xff", [(b"\x00", b"")]), r"<RequestHead G\n /\x1b\xff headers=[\x00]>"),
+        (Head(401, [(b"set-cookie", b"CANARY-3")]), "<Head 401 headers=[set-cookie]>"),
+        (HttpClientOptions(), "<HttpClientOptions, headers none, access by None>"),
+        (
+            HttpClientOptions(headers={"authorization": "Bearer CANARY-4"}),
+            "<HttpClientOptions, headers authorization, access by None>",
+        ),
+    ],
+)
+def test_they_print_no_values(value: object, text: str) -> None:
+    assert repr(value) == text
+    assert pretty_repr(value) == text
+
+
+def test_nor_does_what_holds_them() -> None:
+    assert "CANARY" not in repr(HttpCall(1, ASKED))
+    assert "CANARY" not in pretty_repr([HttpCall(1, ASKED)], expand_all=True)

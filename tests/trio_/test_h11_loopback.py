@@ -1,0 +1,221 @@
+"""Who waits for the browser to come back: whoever else comes, and however many, the one answer is taken."""
+
+from __future__ import annotations
+
+import errno
+import webbrowser
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.auth import AuthorizationFailed, Browse
+from mcp_trio import _h11_loopback
+from mcp_trio._h11_loopback import Loopback
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ANYWHERE = "http://127.0.0.1:0/callback"
+CANARY = "CANARY-code"
+
+
+@asynccontextmanager
+async def waiting(redirect_uri: str = ANYWHERE) -> AsyncIterator[tuple[Loopback, list[str]]]:
+    """Somebody waits until the right answer has come, which is put into the list."""
+    loopback = await Loopback.open(redirect_uri, any_port=True)
+    answers: list[str] = []
+
+    async def wait() -> None:
+        answers.append(await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri)))
+
+    try:
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                yield loopback, answers
+    finally:
+        loopback.close()
+
+
+async def connected(loopback: Loopback, host: str | None = None) -> trio.SocketStream:
+    parts = urlsplit(loopback.redirect_uri)
+    assert parts.port is not None
+    return await trio.open_tcp_stream(host or parts.hostname or "", parts.port)
+
+
+async def asked(loopback: Loopback, line: str, host: str | None = None) -> bytes:
+    """What is answered to a request."""
+    async with await connected(loopback, host) as stream:
+        await stream.send_all(f"{line} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        said = b""
+        async for data in stream:
+            said += data
+        return said
+
+
+GOOD = f"GET /callback?state=s&code={CANARY}"
+
+
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda url: True)
+
+
+async def test_the_answer_is_taken_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    async with waiting() as (loopback, answers):
+        said = await asked(loopback, GOOD)
+    assert said.startswith(b"HTTP/1.1 200")
+    assert b"no-referrer" in said
+    assert b"no-store" in said
+    assert CANARY.encode() not in said
+    assert answers == [f"{loopback.redirect_uri}?state=s&code={CANARY}"]
+    assert CANARY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        GOOD.replace("state=s", "state=t"),
+        GOOD.replace("state=s", "x=s"),
+        GOOD.replace("state=s", "state=s&state=s"),
+        GOOD.replace("/callback", "/callback/"),
+        GOOD.replace("/callback", "//evil.example/callback"),
+        GOOD.replace("/callback", "http://evil.example/callback"),
+        GOOD.replace("GET", "POST"),
+        GOOD.replace("GET", "OPTIONS"),
+        "GET /favicon.ico",
+        "GET /",
+        "OPTIONS *",
+    ],
+)
+async def test_what_is_no_answer_is_told_so(line: str) -> None:
+    async with waiting() as (loopback, answers):
+        said = await asked(loopback, line)
+        assert said.startswith(b"HTTP/1.1 404")
+        assert CANARY.encode() not in said
+        assert answers == []
+        await asked(loopback, GOOD)
+    assert len(answers) == 1
+
+
+async def test_whoever_asks_for_the_head_only_gets_one() -> None:
+    async with waiting() as (loopback, _):
+        said = await asked(loopback, GOOD.replace("GET", "HEAD"))
+        assert said.startswith(b"HTTP/1.1 404")
+        assert said.endswith(b"\r\n\r\n")
+        await asked(loopback, GOOD)
+
+
+async def test_connections_that_are_only_held_keep_nobody_out() -> None:
+    """As a page could do that knows the port; a browser holds some that it may need, too."""
+    async with waiting() as (loopback, answers), trio.open_nursery() as nursery:
+        held = [await connected(loopback) for _ in range(200)]
+        with trio.fail_after(3):
+            assert (await asked(loopback, GOOD)).startswith(b"HTTP/1.1 200")
+        for stream in held:
+            nursery.start_soon(stream.aclose)
+    assert len(answers) == 1
+
+
+async def test_whoever_goes_at_once_is_nobody() -> None:
+    async with waiting() as (loopback, answers):
+        await (await connected(loopback)).aclose()
+        stream = await connected(loopback)
+        stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        await stream.send_all(GOOD.encode())
+        await stream.aclose()  # with a reset
+        assert answers == []
+        await asked(loopback, GOOD)
+
+
+async def test_a_fault_of_the_system_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def accept(listener: trio.SocketListener) -> trio.SocketStream:
+        raise OSError(errno.EINVAL, "what is this?")
+
+    monkeypatch.setattr(trio.SocketListener, "accept", accept)
+    loopback = await Loopback.open(ANYWHERE, any_port=True)
+    with pytest.raises(AuthorizationFailed, match="what is this"):
+        await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri))
+    loopback.close()
+
+
+async def test_a_browser_that_does_not_stay_for_the_page_has_come_back() -> None:
+    loopback = await Loopback.open(ANYWHERE, any_port=True)
+    ours, theirs = trio.testing.memory_stream_pair()
+    await theirs.send_all(f"{GOOD} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+    await theirs.aclose()
+    step = Browse("https://as.example/?state=s", loopback.redirect_uri)
+    found = await loopback._asked(cast("trio.SocketStream", ours), step)
+    assert found == f"{loopback.redirect_uri}?state=s&code={CANARY}"
+    loopback.close()
+
+
+async def test_a_connection_that_says_nothing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_h11_loopback, "_REQUEST", 0.05)
+    async with waiting() as (loopback, _):
+        async with await connected(loopback) as stream:
+            assert await stream.receive_some() == b""
+        await asked(loopback, GOOD)
+
+
+async def test_a_system_without_files_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = trio.SocketListener.accept
+    refusals = iter([errno.EMFILE, errno.ENFILE])
+
+    async def accept_later(listener: trio.SocketListener) -> trio.SocketStream:
+        number = next(refusals, None)
+        if number is not None:
+            raise OSError(number, "too many open files")
+        return await accept(listener)
+
+    monkeypatch.setattr(trio.SocketListener, "accept", accept_later)
+    async with waiting() as (loopback, answers):
+        await asked(loopback, GOOD)
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_localhost_is_both(host: str) -> None:
+    async with waiting("http://localhost:0/callback") as (loopback, answers):
+        await asked(loopback, GOOD, host)
+    assert answers[0].startswith("http://localhost:")
+
+
+async def test_half_of_localhost_is_not_enough() -> None:
+    """A browser may go to the other half, where somebody else gets the code."""
+    [theirs] = await trio.open_tcp_listeners(0, host="::1")
+    port = theirs.socket.getsockname()[1]
+    async with theirs:
+        uri = f"http://localhost:{port}/callback"
+        with pytest.raises(AuthorizationFailed, match="another program"):
+            await Loopback.open(uri)
+        loopback = await Loopback.open(uri, any_port=True)
+        assert urlsplit(loopback.redirect_uri).port != port
+        loopback.close()
+
+
+async def test_a_machine_with_one_family_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    really = trio.open_tcp_listeners
+
+    async def only_4(port: int, *, host: str, backlog: int) -> list[trio.SocketListener]:
+        if ":" in host:
+            raise OSError(errno.EADDRNOTAVAIL, "cannot assign requested address")
+        return await really(port, host=host, backlog=backlog)
+
+    monkeypatch.setattr(trio, "open_tcp_listeners", only_4)
+    async with waiting("http://localhost:0/callback") as (loopback, _):
+        await asked(loopback, GOOD, "127.0.0.1")
+    for uri in "http://[::1]:0/callback", "http://[::1]:4711/callback":
+        with pytest.raises(AuthorizationFailed, match="cannot assign"):
+            await Loopback.open(uri, any_port=True)
+
+
+async def test_nobody_listens_when_it_is_over() -> None:
+    async with waiting() as (loopback, _):
+        await asked(loopback, GOOD)
+    with pytest.raises(OSError, match=r"refused|failed"):
+        await connected(loopback)
