@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -52,10 +54,11 @@ def _start(name: str, how: str, port: int) -> subprocess.Popen[bytes]:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    assert isinstance(port, int)
-    return port
+    """For a server that cannot say which one it got. Systems give out others by themselves, so that nobody takes it meanwhile."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _await_listener(port: int) -> None:

@@ -700,7 +700,7 @@ async def test_both_of_ours(tmp_path: Path) -> None:
                     scope.cancel()
 
             await client.call_tool("wait", {"mark": str(mark), "progress": True}, progress=step)
-        assert heard == [1, 2, 3]
+        assert heard[:3] == [1, 2, 3]  # what comes with the third is told as well
         await until(lambda: mark.read_text() == "finally")
         await client.ping()
 
