@@ -1,56 +1,104 @@
 """HTTP on top of the protocol, as a pure machine: heads and bodies in, facts and heads and bodies out.
 
-A server is a `Site` of `Endpoint`s, whose requests are `Exchange`s; a client is an `HttpClient`. Nothing here knows sockets.
+A server is a `Site` of `Endpoint`s, whose requests are `Exchange`s; a client is an `HttpClient`. A `WebSocket` has one for each end.
+Nothing here knows the sockets of a system.
 """
 
 from __future__ import annotations
 
+from ._application import Application
 from ._asgi import AsgiExchange
+from ._asgi_socket import AsgiSocket, asgi_exchange
 from ._authority import Gate
 from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions, Url
+from ._carriage import Carriage, Errand
 from ._client import HttpClient
 from ._conversation import Conversation
 from ._endpoint import Endpoint
 from ._exchange import Exchange
 from ._guarding import Admission, Door, Guard, TurnedAway
+from ._handshake import Upgrade
 from ._http1 import HeadFault, head_end, head_fault, origin_form, unfinished_fault
+from ._http2 import (
+    HTTP2_STREAMS,
+    FrameWatch,
+    GoAway,
+    Http2Fault,
+    begins_http2,
+    goaway,
+    request_fields,
+    request_head,
+    response_fields,
+    response_head,
+    trailer_fault,
+)
 from ._messages import Action, Body, End, Head, Headers, RequestHead
-from ._options import HttpLimits, HttpOptions
-from ._pool import Place, Pool, idle_time
+from ._options import HttpLimits, HttpOptions, ServedOptions
+from ._pool import NotProcessed, Place, Pool, idle_time
 from ._site import PlainAnswer, Site
+from ._spelling import Spelling
+from ._visit import Visit
+from ._websocket import Close, Ping, Pong, SocketAction, Text, WebSocket
 
 __all__ = [
+    "HTTP2_STREAMS",
     "Access",
     "AccessAttempt",
     "Action",
     "Admission",
+    "Application",
     "AsgiExchange",
+    "AsgiSocket",
     "Body",
+    "Carriage",
+    "Close",
     "Conversation",
     "Door",
     "End",
     "Endpoint",
+    "Errand",
     "Exchange",
+    "FrameWatch",
     "Gate",
+    "GoAway",
     "Guard",
     "Head",
     "HeadFault",
     "Headers",
+    "Http2Fault",
     "HttpCall",
     "HttpClient",
     "HttpClientOptions",
     "HttpLimits",
     "HttpOptions",
+    "NotProcessed",
+    "Ping",
     "Place",
     "PlainAnswer",
+    "Pong",
     "Pool",
     "RequestHead",
+    "ServedOptions",
     "Site",
+    "SocketAction",
+    "Spelling",
+    "Text",
     "TurnedAway",
+    "Upgrade",
     "Url",
+    "Visit",
+    "WebSocket",
+    "asgi_exchange",
+    "begins_http2",
+    "goaway",
     "head_end",
     "head_fault",
     "idle_time",
     "origin_form",
+    "request_fields",
+    "request_head",
+    "response_fields",
+    "response_head",
+    "trailer_fault",
     "unfinished_fault",
 ]

@@ -50,11 +50,16 @@ class AsgiExchange:
     Give it each message that arrives by `receive`, as long as it is not `over`; and when its token hears that there is something to
     write, send what `messages_to_send` gives. As with all that belongs to a site, take the events out after each call. `gone`: nobody is
     there any more.
+
+    Raises:
+        ValueError: the scope is of another type.
     """
 
     __slots__ = ("_closable", "exchange", "gone")
 
     def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: object) -> None:
+        if scope["type"] != "http":
+            raise ValueError(f"this application knows no {scope['type']!r}")
         head, path = split_scope(scope)
         self._closable = scope.get("http_version", "1.1") in ("1.0", "1.1")
         self.gone = False
@@ -79,12 +84,17 @@ class AsgiExchange:
             if not message.get("more_body", False):
                 self.exchange.receive_data(b"", now)
 
+    @property
+    def paused(self) -> bool:
+        """Never: what is too much of a request is refused. A WebSocket is different."""
+        return False
+
     def disconnected(self, now: float) -> None:
         """The client is gone, or nothing can be sent any more. Harmless when all was said."""
         self.gone = True
         self.exchange.disconnected(now)
 
-    def messages_to_send(self) -> list[dict[str, Any]]:
+    def messages_to_send(self, now: float) -> list[dict[str, Any]]:
         """What is to be sent now: `http.response.start`, `http.response.body`, or nothing."""
         actions = self.exchange.actions_to_send()
         if not actions:

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from ._messages import Headers
     from ._options import HttpOptions
 
-__all__ = ["ALLOWED", "LADDERS", "Asked", "Refused", "first_fault", "scan", "who_fault"]
+__all__ = ["ALLOWED", "LADDERS", "UPGRADE", "Asked", "Refused", "first_fault", "scan", "who_fault"]
 
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
+# Stands for the verb of a request that is to become a WebSocket; no verb has a space in it.
+UPGRADE: Final = b"GET a WebSocket"
 _SINGLE: Final = frozenset(
     (b"host", b"origin", b"content-type", b"content-length", LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID)
 )
@@ -163,5 +165,6 @@ LADDERS: Final[Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], Refus
     b"GET": (*_WHO, _doubled, _accepts_events),
     b"DELETE": (*_WHO, _doubled),
     b"OPTIONS": _WHO,
+    UPGRADE: (*_WHO, _doubled),
 }
 _UNKNOWN_VERB: Final = (*_WHO, _verb)

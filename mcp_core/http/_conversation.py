@@ -25,6 +25,8 @@ from ._exchange import Mode
 from ._stream import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core._connection import Connection
     from mcp_core._dialects import HttpRules
     from mcp_core._events import Event
@@ -50,7 +52,7 @@ class Conversation:
     `conn.close` is for the endpoint alone. `ConnectionClosed` is the last event.
     """
 
-    __slots__ = ("_rules", "conn", "current", "endpoint", "principal", "rejected", "service")
+    __slots__ = ("_rules", "conn", "current", "endpoint", "principal", "rejected", "service", "take")
 
     id = b""
     is_sse = False
@@ -62,6 +64,7 @@ class Conversation:
         self.principal = principal
         self._rules = rules
         self.service: Any = None
+        self.take: Callable[[Event], object] | None = None  # of whoever has his events from `Site.pump`
         self.current: Stream | None = None  # the stream of what arrives just now, or of all
         self.rejected = False  # something that arrived was no message
 
@@ -307,7 +310,7 @@ class Session(Conversation):
 
     def let_go(self, stream: Stream, *, resumable: bool) -> None:
         if self.is_sse:
-            self.endpoint.end(self)
+            self.endpoint.sessions.end(self)
         elif stream.lasting or (resumable and not stream.ended and (stream.log or not stream.over)):
             self._keep(stream)
         else:

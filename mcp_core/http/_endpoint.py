@@ -31,14 +31,17 @@ from mcp_core._methods import METHODS, Role
 from mcp_core._rate import Bucket
 from mcp_core._state import State
 
-from ._checks import ALLOWED, Refused, first_fault, scan, too_long, who_fault
+from ._checks import ALLOWED, UPGRADE, Refused, first_fault, scan, too_long, who_fault
 from ._conversation import Conversation, Session
 from ._cors import preflight, shared
 from ._exchange import Exchange, Mode
 from ._glance import Glance, look_into
 from ._guarding import GUARDED, Admission
+from ._handshake import upgrade_fault
 from ._headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from ._mirror import Mirror
+from ._sessions import Sessions
+from ._socket import Sockets, begin_socket
 from ._sse import encode_event
 from ._stream import EventLog, Stream
 from ._waiting import Waiting
@@ -118,8 +121,9 @@ class Endpoint:
         self.retry = round(options.retry * 1000)
         self.now = 0.0
         self.log = EventLog(limits)
-        self.sessions: dict[bytes, Session] = {}
+        self.sessions = Sessions(limits)
         self.alone: dict[Conversation, None] = {}  # conversations that are no sessions
+        self.sockets = Sockets()
         # What is to be looked after: conversations, what has happened in them, and exchanges with something to write.
         self.dirty: dict[Conversation, None] = {}
         self.events: deque[tuple[Conversation, Event]] = deque()
@@ -130,8 +134,6 @@ class Endpoint:
         self._config: Config | None = None
         self._closing = False
         self._quiet: Waiting[Exchange] = Waiting(options.comment)
-        self._beginning: Waiting[Session] = Waiting(limits.initialize)
-        self._idle: Waiting[Session] = Waiting(limits.idle)
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -144,8 +146,17 @@ class Endpoint:
 
     # -- A request ---------------------------------------------------------------------------------------------------------
 
-    def begin(self, head: RequestHead, now: float, *, token: object = None, principal: str = "") -> Exchange:
-        """A request begins. `principal` is who asks, as authenticated, where no guard finds that out."""
+    def begin(
+        self,
+        head: RequestHead,
+        now: float,
+        *,
+        token: object = None,
+        principal: str = "",
+        switches: bool = False,
+    ) -> Exchange:
+        """A request begins. `principal` is who asks, as authenticated, where no guard finds that out. `switches`: it is to become a
+        WebSocket."""
         self.now = now
         if self._configure() is not self._config:
             self._refresh()
@@ -155,6 +166,7 @@ class Endpoint:
         headers = exchange.headers = asked.headers
         exchange.is_head = verb == b"HEAD"
         exchange.principal = principal
+        exchange.switches = switches
         origin = headers.get(b"origin")
         if origin is not None and self.options.gate.cross_origin(origin):
             exchange.extra = shared(origin, guarded=self.door is not None)
@@ -180,6 +192,8 @@ class Endpoint:
 
     def _begun(self, exchange: Exchange, head: RequestHead, asked: Asked) -> Exchange:
         verb, headers = head.method, asked.headers
+        if exchange.switches:
+            return self._switch(exchange, head, asked)
         refused = first_fault(verb, asked, self.options, self._sessions)
         if refused is not None:
             return self._refuse(exchange, refused)
@@ -224,9 +238,21 @@ class Endpoint:
                 400, f"this session speaks {peer.dialect.version}: MCP-Protocol-Version has to say so"
             )
         exchange.session = exchange.conversation = session
-        if session not in self._beginning:
-            self._idle.add(session, self.now)
+        self.sessions.heard(session, self.now)
         return None
+
+    def _switch(self, exchange: Exchange, head: RequestHead, asked: Asked) -> Exchange:
+        assert self._config is not None
+        refused = first_fault(UPGRADE, asked, self.options, self._config)
+        if refused is None and self._closing:
+            refused = _ENDING
+        if refused is None and len(self.alone) >= self.options.limits.sessions:
+            refused = _TOO_BUSY
+        refused = refused or upgrade_fault(head)
+        if refused is not None:
+            return self._refuse(exchange, refused)
+        begin_socket(exchange, head, self, self._config)
+        return self._mark(exchange)
 
     # -- Routes ------------------------------------------------------------------------------------------------------------
 
@@ -281,7 +307,7 @@ class Endpoint:
         if refused is not None:
             return self._refuse(exchange, refused)
         session = self._new_session(exchange, is_sse=True)
-        self._enter(session)
+        self.sessions.enter(session, self.now)
         exchange.stream = session.own
         session.own.exchange = exchange
         exchange.ends_at = self._granted_until(exchange)
@@ -294,7 +320,7 @@ class Endpoint:
     def _end_session(self, exchange: Exchange, head: RequestHead) -> Exchange:
         """DELETE."""
         assert isinstance(exchange.session, Session)
-        self.end(exchange.session)
+        self.sessions.end(exchange.session)
         exchange.respond(204)
         return self._mark(exchange)
 
@@ -357,9 +383,8 @@ class Endpoint:
         for id in glance.cancelled:
             if not conn.owes(id):
                 session.drop(id)  # also if it only waited, and nobody is told
-        if session in self._beginning and conn.state is _READY:
-            self._beginning.drop(session)
-            self._idle.add(session, self.now)
+        if conn.state is _READY:
+            self.sessions.begun(session, self.now)
 
     def _posted_first(self, exchange: Exchange, body: bytes) -> None:
         """A body without a session, in a revision that has them."""
@@ -387,7 +412,7 @@ class Endpoint:
         session = self._new_session(exchange)
         self._post(exchange, session, body, glance)
         if session.conn.peer is not None:
-            self._enter(session)
+            self.sessions.enter(session, self.now)
             exchange.is_new = True
         else:
             session.close()
@@ -406,7 +431,7 @@ class Endpoint:
             self._refuse(exchange, _TOO_BUSY)
             return
         principal = exchange.principal
-        conn = Connection(_SERVER, config, peer=peer, bucket=self._bucket(principal))
+        conn = Connection(_SERVER, config, peer=peer, bucket=self.bucket(principal))
         conversation = exchange.conversation = Conversation(self, conn, principal, dialect.http)
         self.alone[conversation] = None
         lasting = exchange.headers.get(METHOD) in _LASTING
@@ -542,7 +567,7 @@ class Endpoint:
     def _refuse(self, exchange: Exchange, refused: Refused, id: RequestId | None = None) -> Exchange:
         legacy = not exchange.is_modern and bool(self._sessions.stateful)
         error = encode(t.ErrorData(code=-32600, message=refused.message))
-        exchange.hang_up = refused.hang_up
+        exchange.hang_up = refused.hang_up or exchange.switches
         body = encode_error(id, error, null_id=legacy and id is None)
         exchange.respond(refused.status, body, [_JSON, *refused.headers])
         return self._mark(exchange)
@@ -550,32 +575,19 @@ class Endpoint:
     # -- Sessions ----------------------------------------------------------------------------------------------------------
 
     def _no_room(self) -> Refused | None:
-        limits = self.options.limits
         if self._closing:
             return _ENDING
-        full = len(self.sessions) >= limits.sessions or len(self._beginning) >= limits.uninitialized
-        return _TOO_MANY if full else None
+        return _TOO_MANY if self.sessions.full else None
 
     def _new_session(self, exchange: Exchange, *, is_sse: bool = False) -> Session:
         principal = exchange.principal
-        conn = Connection(_SERVER, self._sessions, bucket=self._bucket(principal))
+        conn = Connection(_SERVER, self._sessions, bucket=self.bucket(principal))
         id = self._entropy(16).hex().encode()
         session = Session(self, conn, principal, _UNSAID.http, id, is_sse=is_sse)
         exchange.session = exchange.conversation = session
         return session
 
-    def _enter(self, session: Session) -> None:
-        self.sessions[session.id] = session
-        self._beginning.add(session, self.now)
-
-    def end(self, session: Session) -> None:
-        """The session is over."""
-        self.sessions.pop(session.id, None)
-        self._beginning.drop(session)
-        self._idle.drop(session)
-        session.close()
-
-    def _bucket(self, principal: str) -> Bucket | None:
+    def bucket(self, principal: str) -> Bucket | None:
         """What the calls of somebody are counted by who has a name. Who has none has nothing that could be counted by."""
         rate = self._sessions.limits.tool_calls
         if not principal or rate is None:
@@ -607,7 +619,7 @@ class Endpoint:
     def next_deadline(self) -> float | None:
         """When to call `handle_timeout`."""
         first: float | None = None
-        for waiting in (self._quiet, self._beginning, self._idle, self.log):
+        for waiting in (self._quiet, self.sessions, self.log, self.sockets):
             due = waiting.next_deadline()
             if due is not None and (first is None or due < first):
                 first = due
@@ -623,14 +635,9 @@ class Endpoint:
             if exchange.mode is _STREAM or exchange.reply != "json":
                 exchange.comment()
                 self._mark(exchange)
-        for session in self._beginning.take_due(now):
-            self.end(session)
-        for session in self._idle.take_due(now):
-            if session.in_use:
-                self._idle.add(session, now)
-            else:
-                self.end(session)
+        self.sessions.handle_timeout(now)
         self.log.expire(now)
+        self.sockets.handle_timeout(now)
 
     def wind_down(self) -> None:
         """Take no more requests; what runs goes on until `close`."""
@@ -643,7 +650,7 @@ class Endpoint:
         """End all conversations and streams."""
         self._closing = True
         for session in tuple(self.sessions.values()):
-            self.end(session)
+            self.sessions.end(session)
         for conversation in tuple(self.alone):
             conversation.close()
 

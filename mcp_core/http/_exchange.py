@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._guarding import Admission
     from ._messages import Action, Headers, RequestHead
     from ._stream import Stream
+    from ._websocket import WebSocket
 
 __all__ = ["Exchange", "Mode"]
 
@@ -63,7 +64,8 @@ class Exchange:
     `token` is the driver's own. Give it the body by `receive_data` as long as it is `reading`; write what `actions_to_send` gives
     whenever `Site.ready` names it; say that it was `disconnected` if the client goes before `over`. `hang_up`: the connection is to
     be closed behind this response. `queued` are the bytes that wait to be taken. `needs_grant`: its guard wants something done first;
-    until then nothing is read. `ends_at`: when it is ended, if it would stand for ever.
+    until then nothing is read. `ends_at`: when it is ended, if it would stand for ever. `socket`: when its head was taken, the
+    connection is this WebSocket.
     """
 
     __slots__ = (
@@ -91,7 +93,9 @@ class Exchange:
         "reading",
         "reply",
         "session",
+        "socket",
         "stream",
+        "switches",
         "token",
     )
 
@@ -115,6 +119,8 @@ class Exchange:
         self.grant: Granted | None = None
         self.reply = "auto"
         self.session: Conversation | None = None
+        self.switches = False  # it is to become a WebSocket
+        self.socket: WebSocket | None = None
         self.is_new = False  # the session begins with it
         self.is_modern = False
         self.is_head = False  # nothing but the head of the response is wanted
@@ -168,6 +174,11 @@ class Exchange:
 
     def disconnected(self, now: float) -> None:
         """The client is gone, or no longer reads. Harmless when all was taken."""
+        if self.socket is not None:
+            assert self.conversation is not None
+            self.socket.lost(now)
+            self.conversation.touch()
+            return
         if self.over or self.mode is GONE:
             return
         self.mode, self.reading, self.needs_grant = GONE, False, None
@@ -197,6 +208,12 @@ class Exchange:
         self._actions.append(End())
         self.mode, self.reading = DONE, False
         self._body = b""
+
+    def switch(self, headers: Headers) -> None:
+        """The connection is a WebSocket from here on."""
+        self._actions.append(Head(101, headers))
+        self.mode = DONE
+        self.headers, self.mirrored = {}, []  # it may last, and they are of no use any more
 
     def begin_stream(self) -> None:
         """Answer with a stream from here on."""

@@ -5,13 +5,33 @@ Rule of this file: everything that clients can make grow has a limit, and every 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, TypedDict, Unpack
 
 from msgspec import Struct
 
 from ._authority import Gate
 
-__all__ = ["HttpLimits", "HttpOptions"]
+__all__ = ["HttpLimits", "HttpOptions", "ServedOptions"]
+
+
+class ServedOptions(TypedDict, total=False):
+    """How a server is served over HTTP, whatever speaks that.
+
+    Keys:
+        hosts: names under which it is reached, beside `localhost` and addresses: `"mcp.example.com"`, with a port if only that one is
+            meant. Requests for other names are refused (421), for they may be a web page's that plays tricks with names.
+        origins: web pages that may ask from elsewhere, as browsers write it: `"https://app.example.com"`.
+        reply: `"auto"`, which is the default, answers with JSON unless something is to be said before the answer, `"sse"` always with
+            a stream, `"json"` never with one.
+        sessions: whether the revisions that have a handshake get sessions, as they do by default. Without them nothing lasts longer
+            than a request.
+    """
+
+    hosts: Iterable[str]
+    origins: Iterable[str]
+    reply: Literal["auto", "json", "sse"]
+    sessions: bool
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
@@ -54,3 +74,18 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     retry: float = 1.0
     comment: float = 15.0
     limits: HttpLimits = HttpLimits()
+
+    @staticmethod
+    def of(
+        listens: str | None = None,
+        *,
+        scheme: Literal["http", "https"] | None = None,
+        **told: Unpack[ServedOptions],
+    ) -> HttpOptions:
+        """What was `told` of a server that `listens` at an address, if that is known; and by which `scheme`.
+
+        Raises:
+            ValueError: one of `hosts` or `origins` is not written as it has to be.
+        """
+        gate = Gate(listens, told.get("hosts", ()), told.get("origins", ()), scheme=scheme)
+        return HttpOptions(gate=gate, reply=told.get("reply", "auto"), sessions=told.get("sessions", True))

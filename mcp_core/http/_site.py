@@ -16,6 +16,7 @@ from msgspec import Struct
 from mcp_core._events import NEED_DATA
 
 from ._exchange import Exchange
+from ._handshake import is_upgrade
 from ._messages import Headers
 
 if TYPE_CHECKING:
@@ -86,14 +87,18 @@ class Site:
         path: bytes | None = None,
         token: object = None,
         principal: str = "",
+        may_switch: bool = False,
     ) -> Exchange:
         """A request begins. If it `needs_grant`, do what its guard wants. `path` is where in this site, if it is not where the client
-        sees it; `token` is the driver's own; `principal` who asks, as authenticated."""
+        sees it; `token` is the driver's own; `principal` who asks, as authenticated; `may_switch`: the connection can go on as a
+        WebSocket."""
         path = _canonical(head.target.partition(b"?")[0] if path is None else path)
         endpoint = self._by_path.get(path)
+        switches = may_switch and is_upgrade(head)
         if endpoint is not None:
-            return endpoint.begin(head, now, token=token, principal=principal)
+            return endpoint.begin(head, now, token=token, principal=principal, switches=switches)
         exchange = Exchange(None, token)
+        exchange.hang_up = switches
         route = self._routes.get(path)
         answer = route(head) if route is not None else _NOT_FOUND
         headers = [*answer.headers]
@@ -121,16 +126,21 @@ class Site:
                 endpoint.ready.clear()
         return found
 
-    def pump(self, take: Callable[[Conversation, Event], object]) -> None:
-        """Give each event to `take`, and poke the tokens of the exchanges that have something to write. Neither may wait; both may
-        end up here again, which does nothing, for the call that is under way goes on with what there is then."""
+    def pump(self, welcome: Callable[[Conversation], Callable[[Event], object]]) -> None:
+        """Act on the events, and poke the tokens of the exchanges that have something to write. Neither may wait; both may end up here
+        again, which does nothing, for the call that is under way goes on with what there is then.
+
+        `welcome` is called at the first event of a conversation, and gives what is called with each of its events."""
         if self._pumping:
             return
         self._pumping = True
         try:
             while True:
                 while isinstance(found := self.next_event(), tuple):
-                    take(*found)
+                    conversation, event = found
+                    if conversation.take is None:
+                        conversation.take = welcome(conversation)
+                    conversation.take(event)
                 ready = self.ready()
                 if not ready:
                     return

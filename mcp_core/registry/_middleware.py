@@ -69,12 +69,20 @@ class Proceeding:
             plan = self.plan = found
         value: Any
         if plan.thread:
-            value = yield from self._runtime.in_thread(partial(plan.call, self.context)).__await__()
+            value = yield from self._runtime.in_thread(partial(_called, plan, self.context)).__await__()
         elif plan.is_async:
             value = yield from plan.call(self.context).__await__()
         else:
             value = plan.call(self.context)
         return plan.result(value)
+
+
+def _called(plan: Invocation, context: Context | None) -> Any:
+    """In a worker thread. What comes out of it may have to go through a future, which refuses this one exception."""
+    try:
+        return plan.call(context)
+    except StopIteration as exc:
+        raise RuntimeError("the handler raised StopIteration") from exc
 
 
 def surrounded(answering: Proceeding, middlewares: Sequence[Middleware]) -> Awaitable[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import itertools
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -22,6 +22,8 @@ __all__ = ["Runtime"]
 
 T = TypeVar("T")
 
+_REFERENCE: Final = 4  # bytes
+
 
 class Runtime(abc.ABC):
     """One conversation, as seen by whoever carries it."""
@@ -31,7 +33,9 @@ class Runtime(abc.ABC):
         """Write a fault of a handler to the log, under the reference that the peer was told."""
 
     def reference(self) -> str:
-        """A name for a fault, best one that does not repeat; they are numbered unless a runtime knows better."""
+        """A name for a fault, which does not repeat if there is entropy; else they are numbered."""
+        if type(self).entropy is not Runtime.entropy:
+            return self.entropy(_REFERENCE).hex()
         if not hasattr(self, "_faults"):
             self._faults = itertools.count(1)
         return str(next(self._faults))
@@ -69,7 +73,7 @@ class Runtime(abc.ABC):
         """Seconds since 1970: for what is handed to a peer to keep."""
         _cannot("tell the time")
 
-    def entropy(self, size: int) -> bytes:
+    def entropy(self, size: int, /) -> bytes:
         """As many random bytes, which nobody can guess."""
         _cannot("draw random bytes")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -87,23 +88,23 @@ def calling(tool: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
 
 
 def settle(talk: Talk) -> None:
-    talk.site.pump(talk._take)
+    talk.site.pump(lambda conversation: partial(talk._take, conversation))
 
 
 def test_a_whole_answer_is_two_messages() -> None:
     talk = Talk()
     headers, data = calling("echo")
     asked = begin(talk, "POST", headers)
-    assert (asked.over, asked.messages_to_send()) == (False, [])
+    assert (asked.over, asked.messages_to_send(0.0)) == (False, [])
     asked.receive(body(data), talk.now)
     settle(talk)
-    start, end = asked.messages_to_send()
+    start, end = asked.messages_to_send(0.0)
     assert asked.over
     assert (start["type"], start["status"]) == ("http.response.start", 200)
     assert (b"content-length", b"%d" % len(end["body"])) in start["headers"]
     assert (end["type"], end["more_body"]) == ("http.response.body", False)
     assert json.decode(end["body"])["result"]["content"][0]["text"] == "hi"
-    assert asked.messages_to_send() == []
+    assert asked.messages_to_send(0.0) == []
 
 
 @given(cuts=st.lists(st.integers(min_value=0, max_value=400), max_size=6))
@@ -116,11 +117,11 @@ def test_a_body_may_be_cut_anywhere(cuts: list[int]) -> None:
         begun = 0
         for place in places:
             asked.receive(body(data[begun:place], more=True), talk.now)
-            assert asked.messages_to_send() == []
+            assert asked.messages_to_send(0.0) == []
             begun = place
         asked.receive(body(data[begun:]), talk.now)
         settle(talk)
-        said.append(asked.messages_to_send())
+        said.append(asked.messages_to_send(0.0))
     assert said[0] == said[1]
 
 
@@ -131,11 +132,11 @@ def test_what_may_be_missing_in_a_message() -> None:
     asked.receive({"type": "http.request", "body": bytearray(data), "more_body": True}, talk.now)
     asked.receive({"type": "http.request"}, talk.now)
     settle(talk)
-    assert len(asked.messages_to_send()) == 2
+    assert len(asked.messages_to_send(0.0)) == 2
     asked.receive({"type": "http.request"}, talk.now)  # told again, as some servers do
     asked.receive({"type": "http.something.else"}, talk.now)
     settle(talk)
-    assert asked.messages_to_send() == []
+    assert asked.messages_to_send(0.0) == []
 
 
 def test_the_head_of_a_stream_has_a_body_with_it() -> None:
@@ -144,7 +145,7 @@ def test_the_head_of_a_stream_has_a_body_with_it() -> None:
     asked = begin(talk, "GET", [*GET, *visit.headers])
     asked.receive(body(b""), talk.now)
     settle(talk)
-    assert asked.messages_to_send() == [
+    assert asked.messages_to_send(0.0) == [
         {
             "type": "http.response.start",
             "status": 200,
@@ -169,14 +170,14 @@ def test_what_is_said_at_the_same_time_is_one_message() -> None:
     asked.receive(body(b""), talk.now)
     talk.server.changed(tools=True, resources=True)
     settle(talk)
-    _, message = asked.messages_to_send()
+    _, message = asked.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 2
     assert message["more_body"]
     talk.server.changed(tools=True)
     settle(talk)
     begin(talk, "DELETE", [HOST, *visit.headers])
     settle(talk)
-    [message] = asked.messages_to_send()
+    [message] = asked.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 1
     assert not message["more_body"]
     assert repr(asked).startswith("<AsgiExchange over, <Exchange")
@@ -187,7 +188,7 @@ def test_a_connection_is_closed_where_there_is_a_word_for_it(version: str | None
     talk = Talk()
     more = {} if version is None else {"http_version": version}
     asked = begin(talk, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
-    start, _ = asked.messages_to_send()
+    start, _ = asked.messages_to_send(0.0)
     assert start["status"] == 413
     assert ((b"connection", b"close") in start["headers"]) is closes
 
@@ -195,12 +196,12 @@ def test_a_connection_is_closed_where_there_is_a_word_for_it(version: str | None
 def test_another_path_is_not_found_and_a_route_is() -> None:
     talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
     lost = begin(talk, "GET", [HOST], path="/mc")
-    assert lost.messages_to_send()[0]["status"] == 404
+    assert lost.messages_to_send(0.0)[0]["status"] == 404
     found = begin(talk, "GET", [HOST], path="/tools/healthz", root_path="/tools")
-    start, end = found.messages_to_send()
+    start, end = found.messages_to_send(0.0)
     assert (start["status"], end["body"]) == (200, b"/tools/healthz")
     head = begin(talk, "HEAD", [HOST], path="/healthz")
-    start, end = head.messages_to_send()
+    start, end = head.messages_to_send(0.0)
     assert (b"content-length", b"8") in start["headers"]
     assert end == {"type": "http.response.body", "body": b"", "more_body": False}
 
@@ -214,5 +215,14 @@ def test_who_goes_early_hears_nothing() -> None:
     asked.disconnected(talk.now)
     settle(talk)
     talk.jobs.popitem()[1].close()
-    assert asked.messages_to_send() == []
+    assert asked.messages_to_send(0.0) == []
     assert talk.site.idle
+
+
+def test_a_scope_of_another_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="knows no 'telephone'"):
+        begin(Talk(), "GET", [HOST], type="telephone")
+
+
+def test_a_request_is_never_paused() -> None:
+    assert not begin(Talk(), "GET", [HOST]).paused

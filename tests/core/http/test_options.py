@@ -26,6 +26,17 @@ def test_what_they_are_without_a_word() -> None:
     assert (limits.all_bytes, limits.queued, limits.streams) == (256 << 20, 1 << 20, 256)
 
 
+def test_what_is_told_of_a_server() -> None:
+    usual = HttpOptions.of()
+    assert (usual.reply, usual.sessions) == ("auto", True)
+    told = HttpOptions.of("0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False)
+    assert (told.reply, told.sessions) == ("sse", False)
+    assert told.gate.allows_host(b"a.example")
+    assert not usual.gate.allows_host(b"a.example")
+    with pytest.raises(ValueError, match="is not an origin"):
+        HttpOptions.of(origins=["a.example"])
+
+
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_sessions(more: int, fits: bool) -> None:
     talk = Talk(limits=HttpLimits(sessions=3))

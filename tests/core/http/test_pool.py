@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from mcp_core.http import RequestHead
-from mcp_core.http._call import HttpCall
-from mcp_core.http._pool import Place, Pool, idle_time
+from mcp_core import ConnectionLost
+from mcp_core.http import HttpCall, NotProcessed, Place, Pool, RequestHead, idle_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HEAD = RequestHead(b"POST", b"/", [])
 CALL, STREAM, BRIEF, ACTS = (
@@ -15,26 +19,66 @@ CALL, STREAM, BRIEF, ACTS = (
     HttpCall(3, HEAD, brief=True),
     HttpCall(4, HEAD, idempotent=False),
 )
+LOST = ConnectionLost("it broke")
+REFUSED = NotProcessed("it was not begun with")
 
 
-def used(*names: str, lasts: float | None = None) -> Pool[str]:
+class Line:
+    """A connection that has room for so many."""
+
+    def __init__(self, name: str, room: int = 1) -> None:
+        self.name, self.room = name, room
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def opened(pool: Pool[Line], call: HttpCall, name: str, room: int = 1) -> Line:
+    assert pool.take(call, 0.0) is Place.OPEN
+    line = Line(name, room)
+    pool.opened(call, line)
+    return line
+
+
+def used(*names: str, lasts: float | None = None) -> Pool[Line]:
     """A pool whose connections were given back one second after the other."""
-    pool: Pool[str] = Pool()
-    for _ in names:
-        assert pool.take(CALL, 0.0) is Place.OPEN
-    for now, name in enumerate(names):
-        pool.give(CALL, name, float(now), lasts=lasts)
+    pool: Pool[Line] = Pool()
+    lines = [opened(pool, CALL, name) for name in names]
+    for now, line in enumerate(lines):
+        assert not pool.give(line, float(now), whole=True, lasts=lasts)
     return pool
+
+
+def took(pool: Pool[Line], call: HttpCall, now: float) -> Line:
+    line = pool.take(call, now)
+    assert isinstance(line, Line)
+    return line
+
+
+def names(lines: Sequence[Line]) -> list[str]:
+    return [line.name for line in lines]
+
+
+# --- one request at a time ------------------------------------------------------------------------------------------------------
 
 
 def test_the_newest_is_taken_first() -> None:
     pool = used("a", "b", "c")
-    assert [pool.take(CALL, 3.0) for _ in range(4)] == ["c", "b", "a", Place.OPEN]
+    assert names([took(pool, CALL, 3.0) for _ in range(3)]) == ["c", "b", "a"]
+    last = opened(pool, CALL, "d")
     assert repr(pool) == "<Pool: 4 in use, 0 for streams, 0 idle>"
+    assert not pool.give(last, 4.0, whole=True)
+    assert took(pool, STREAM, 5.0) is last
+    assert repr(pool) == "<Pool: 3 in use, 1 for streams, 0 idle>"
+    assert not pool.shared
+
+
+def test_one_of_which_something_is_left_is_closed() -> None:
+    pool = used("a")
+    assert pool.give(took(pool, CALL, 1.0), 1.0, whole=False)
+    assert pool.take(CALL, 1.0) is Place.OPEN
     pool.drop(CALL)
-    pool.give(CALL, "d", 4.0)
-    assert pool.take(STREAM, 5.0) == "d"
-    assert repr(pool) == "<Pool: 2 in use, 1 for streams, 0 idle>"
+    assert repr(pool) == "<Pool: 0 in use, 0 for streams, 0 idle>"
 
 
 @pytest.mark.parametrize(("lasts", "good"), [(None, 30.0), (5.0, 4.0), (75.0, 30.0), (0.5, 0.0)])
@@ -43,32 +87,34 @@ def test_how_long_one_stays_good(lasts: float | None, good: float) -> None:
     assert pool.next_deadline() == good
     assert pool.expired(good - 0.1) == []
     if good:
-        assert pool.take(CALL, good - 0.1) == "a"
-        pool.give(CALL, "a", 0.0, lasts=lasts)
+        line = took(pool, CALL, good - 0.1)
+        pool.give(line, 0.0, whole=True, lasts=lasts)
     assert pool.take(CALL, good) is Place.OPEN
-    assert pool.expired(good) == ["a"]
+    assert names(pool.expired(good)) == ["a"]
     assert pool.expired(good) == []
     assert pool.next_deadline() is None
 
 
 def test_one_that_is_too_old_hides_no_good_one() -> None:
     pool = used("long")
-    assert pool.take(CALL, 1.0) == "long"
-    assert pool.take(CALL, 1.0) is Place.OPEN
-    pool.give(CALL, "long", 1.0)
-    pool.give(CALL, "short", 1.0, lasts=2.0)
-    assert pool.take(CALL, 3.0) == "long"
-    assert pool.expired(3.0) == ["short"]
+    long = took(pool, CALL, 1.0)
+    short = opened(pool, CALL, "short")
+    pool.give(long, 1.0, whole=True)
+    pool.give(short, 1.0, whole=True, lasts=2.0)
+    assert took(pool, CALL, 3.0) is long
+    assert pool.expired(3.0) == [short]
 
 
-def test_all_are_closed_at_the_end() -> None:
-    pool = used("a", "b")
-    assert pool.clear() == ["a", "b"]
+def test_all_are_closed_at_the_end_also_those_that_come_late() -> None:
+    pool = used("a", "b", "c")
+    late = took(pool, CALL, 3.0)
+    assert names(pool.clear()) == ["a", "b"]
     assert pool.clear() == []
+    assert pool.give(late, 4.0, whole=True)
 
 
 def test_there_is_an_end_to_their_number() -> None:
-    pool: Pool[str] = Pool()
+    pool: Pool[Line] = Pool()
     assert {pool.take(CALL, 0.0) for _ in range(100)} == {Place.OPEN}
     assert pool.take(CALL, 0.0) is Place.WAIT
     assert pool.take(STREAM, 0.0) is Place.OPEN
@@ -82,20 +128,111 @@ def test_there_is_an_end_to_their_number() -> None:
     assert pool.take(STREAM, 0.0) is Place.WAIT
 
 
+# --- many requests at a time ------------------------------------------------------------------------------------------------------
+
+
+def test_one_carries_as_many_as_it_can_before_another_is_opened() -> None:
+    pool: Pool[Line] = Pool()
+    one = opened(pool, CALL, "one", 3)
+    assert pool.shared
+    assert [took(pool, call, 0.0) for call in (STREAM, ACTS)] == [one, one]
+    two = opened(pool, CALL, "two", 3)
+    assert took(pool, STREAM, 0.0) is two
+    # The oldest is filled up first, so that the other one gets old.
+    assert not pool.give(one, 1.0, whole=True)
+    assert took(pool, CALL, 1.0) is one
+    assert repr(pool) == "<Pool: 2 in use, 0 for streams, 0 idle>"
+
+
+def test_two_hundred_calls_and_streams_share_one() -> None:
+    pool: Pool[Line] = Pool()
+    line = opened(pool, CALL, "one", 256)
+    assert {pool.take(call, 0.0) for call in [CALL, STREAM, BRIEF] * 85} == {line}
+    for _ in range(255):
+        assert not pool.give(line, 1.0, whole=False)
+    assert pool.next_deadline() is None
+    assert not pool.give(line, 1.0, whole=False)
+    assert pool.next_deadline() == 31.0
+    assert took(pool, CALL, 2.0) is line
+
+
+def test_whoever_finds_no_room_waits_for_the_one_that_is_being_opened() -> None:
+    pool: Pool[Line] = Pool()
+    one = opened(pool, STREAM, "one", 2)
+    assert took(pool, CALL, 0.0) is one
+    assert pool.take(CALL, 0.0) is Place.OPEN
+    assert {pool.take(call, 0.0) for call in (CALL, STREAM, BRIEF)} == {Place.WAIT}
+    two = Line("two", 2)
+    pool.opened(CALL, two)
+    assert took(pool, BRIEF, 0.0) is two
+    # Nobody waits for another's failure.
+    assert pool.take(CALL, 0.0) is Place.OPEN
+    assert pool.take(CALL, 0.0) is Place.WAIT
+    pool.drop(CALL)
+    assert [pool.take(CALL, 0.0) for _ in range(2)] == [Place.OPEN] * 2
+    assert not pool.give(one, 1.0, whole=True)
+    assert took(pool, CALL, 1.0) is one
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_one_that_takes_no_more_is_not_taken(idle: bool) -> None:
+    pool: Pool[Line] = Pool()
+    one = opened(pool, CALL, "one", 100)
+    if idle:
+        assert not pool.give(one, 0.0, whole=True)
+        one.room = 0
+        assert pool.take(CALL, 1.0) is Place.OPEN
+        assert pool.expired(30.0) == [one]
+    else:
+        assert took(pool, CALL, 0.0) is one
+        one.room = 0
+        assert pool.take(CALL, 1.0) is Place.OPEN
+        # Those that it has end there, and the last one closes it.
+        assert not pool.give(one, 1.0, whole=True)
+        assert pool.give(one, 1.0, whole=True)
+        assert pool.expired(100.0) == []
+
+
+def test_there_is_an_end_to_the_number_of_those_too() -> None:
+    pool: Pool[Line] = Pool()
+    lines = []
+    for number in range(100):
+        lines.append(opened(pool, CALL, str(number), 2))
+        assert took(pool, STREAM, 0.0) is lines[-1]
+    assert pool.take(CALL, 0.0) is Place.WAIT
+    # They count as what the first of their requests is.
+    assert pool.take(STREAM, 0.0) is Place.OPEN
+    pool.drop(STREAM)
+    assert pool.take(BRIEF, 0.0) is Place.OPEN
+    pool.drop(BRIEF)
+    assert not pool.give(lines[7], 1.0, whole=True)
+    assert took(pool, CALL, 1.0) is lines[7]
+
+
+# --- again --------------------------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("call", "reused", "answered", "tries", "again"),
+    ("call", "problem", "reused", "answered", "tries", "again"),
     [
-        (CALL, True, False, 1, True),
-        (CALL, True, False, 2, True),
-        (CALL, True, False, 3, False),
-        (CALL, False, False, 1, False),
-        (CALL, True, True, 1, False),
-        (ACTS, True, False, 1, False),
-        (STREAM, True, False, 1, True),
+        (CALL, LOST, True, False, 1, True),
+        (CALL, LOST, True, False, 2, True),
+        (CALL, LOST, True, False, 3, False),
+        (CALL, LOST, False, False, 1, False),
+        (CALL, LOST, True, True, 1, False),
+        (ACTS, LOST, True, False, 1, False),
+        (STREAM, LOST, True, False, 1, True),
+        # Whose server says that it has not begun is made again, whatever it does.
+        (ACTS, REFUSED, True, False, 1, True),
+        (ACTS, REFUSED, False, False, 2, True),
+        (ACTS, REFUSED, False, False, 3, False),
+        (ACTS, REFUSED, True, True, 1, False),
     ],
 )
-def test_what_is_made_again(call: HttpCall, reused: bool, answered: bool, tries: int, again: bool) -> None:
-    assert Pool.may_retry(call, reused=reused, answered=answered, tries=tries) is again
+def test_what_is_made_again(
+    call: HttpCall, problem: ConnectionLost, reused: bool, answered: bool, tries: int, again: bool
+) -> None:
+    assert Pool.may_retry(call, problem, reused=reused, answered=answered, tries=tries) is again
 
 
 @pytest.mark.parametrize(

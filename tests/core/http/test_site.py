@@ -11,6 +11,8 @@ from mcp_core.http import PlainAnswer, RequestHead, Site
 from tests.core.http.site import HOST, POST, E, Talk, meta, request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange
 
@@ -24,7 +26,7 @@ class Token:
 
     def poke(self) -> None:
         self.seen.append("poked")
-        self.site.pump(lambda conversation, event: self.seen.append("again"))
+        self.site.pump(lambda conversation: lambda event: self.seen.append("again"))
 
 
 @pytest.mark.parametrize(
@@ -75,17 +77,18 @@ def test_pump_goes_on_until_all_is_settled_and_calls_nobody_twice() -> None:
     seen: list[str] = []
     token = Token(talk.site, seen)
 
-    def take(conversation: Conversation, event: Event) -> None:
-        seen.append(type(event).__name__)
-        if conversation.service is None:
-            conversation.service = "welcomed"
-            # Something is said in answer to an event, and something else begins.
-            another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
-            assert not another.reading
-        talk.site.pump(take)  # does nothing
+    def welcome(conversation: Conversation) -> Callable[[Event], None]:
+        def take(event: Event) -> None:
+            seen.append(type(event).__name__)
+            talk.site.pump(welcome)  # does nothing
+
+        # Something is said in answer to an event, and something else begins.
+        another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
+        assert not another.reading
+        return take
 
     exchange = begin(talk, token)
-    talk.site.pump(take)
+    talk.site.pump(welcome)
     assert seen == ["RequestReceived", "poked", "poked"]
     assert exchange.actions_to_send() == []
 
@@ -95,12 +98,12 @@ def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
     seen: list[str] = []
     begin(talk, Token(talk.site, seen))
 
-    def take(conversation: Conversation, event: Event) -> None:
+    def welcome(conversation: Conversation) -> Callable[[Event], None]:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        talk.site.pump(take)
-    talk.site.pump(lambda conversation, event: seen.append(type(event).__name__))
+        talk.site.pump(welcome)
+    talk.site.pump(lambda conversation: lambda event: seen.append(type(event).__name__))
     assert seen == ["poked"]
 
 

@@ -264,3 +264,19 @@ def test_what_a_middleware_may_be() -> None:
     with pytest.raises(DeclarationError, match="an `async def`"):
         server.middleware(functools.partial(plain))  # type: ignore[type-var]
     assert server.middlewares == [instance]
+
+
+def test_a_thread_gives_no_stop_iteration() -> None:
+    """What a future refuses, and an iterator takes for its end."""
+    server = Server("s")
+
+    @server.tool(thread=True)
+    def stop() -> str:
+        """Raise it."""
+        raise StopIteration("a secret")
+
+    asked = Asked(server)
+    assert asked.ask("tools/call", name="stop", arguments={})["isError"] is True
+    ((_, error),) = asked.reports
+    assert isinstance(error, RuntimeError)
+    assert isinstance(error.__cause__, StopIteration)

@@ -1,0 +1,224 @@
+"""An application that nothing runs: what is awaited is shown to the test, which says what comes of it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core.http import Application, HttpOptions, RequestHead
+from mcp_core.registry import Server
+from tests.core.http.site import HOST
+from tests.core.http.test_carriage import Awaited, Bell, Cancelled
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+
+class App(Application):
+    """`does` is what it has done, in order; `fails` what fails, by when."""
+
+    _cancelled = Cancelled
+    _bell = Bell
+
+    def __init__(self) -> None:
+        super().__init__(Server("x"), "/mcp", HttpOptions.of())
+        self.does: list[Any] = []
+        self.fails: dict[str, BaseException] = {}
+        self.reported: list[tuple[str, BaseException | None]] = []
+        self.living: list[Task] = []
+        self.swallows = False
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[str]:
+        self._do("open")
+        try:
+            yield "reception"
+        except BaseException as exc:
+            self.does.append(type(exc).__name__)
+            if not self.swallows:
+                raise
+        finally:
+            self._do("close")
+
+    def _do(self, what: str) -> None:
+        self.does.append(what)
+        if what in self.fails:
+            raise self.fails[what]
+
+    def _spawn(self, living: Awaitable[None]) -> None:
+        task = Task(living)
+        self.living.append(task)
+        task.go()
+
+    def _log(self, level: int, text: str, *told: object, exc_info: BaseException) -> None:
+        assert level == logging.ERROR
+        self.reported.append((text % told, exc_info))
+
+    # -- The server's part -------------------------------------------------------------------------------------------------
+
+    def receive(self) -> Awaited:
+        return Awaited("receive")
+
+    def send(self, message: Any) -> Awaited:
+        self.does.append(message["type"] + ("" if "message" not in message else f": {message['message']}"))
+        return Awaited("send")
+
+    def told(self) -> Task:
+        """A call with a scope of type `lifespan`."""
+        return Task(self._live(self.receive, self.send))
+
+    def asked(self) -> Task:
+        """A call with another scope."""
+        return Task(self._begun())
+
+
+class Task:
+    def __init__(self, work: Awaitable[Any]) -> None:
+        self.waits: str | None = "its beginning"
+        self.result: Any = None
+        self.failure: BaseException | None = None
+        self._run = work.__await__()
+
+    def go(self, error: BaseException | None = None) -> None:
+        try:
+            self.waits = self._run.send(None) if error is None else self._run.throw(error)
+        except StopIteration as end:
+            self.waits, self.result = None, end.value
+        except BaseException as exc:  # noqa: BLE001 - it is looked at
+            self.waits, self.failure = None, exc
+
+    def run(self) -> Task:
+        """Until it is over."""
+        while self.waits is not None:
+            self.go()
+        return self
+
+
+# -- It is told of a lifespan ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_lifespan() -> None:
+    app = App()
+    task = app.told()
+    task.go()
+    assert (task.waits, app.does) == ("receive", [])
+    task.go()
+    assert (task.waits, app.does) == ("send", ["open", "lifespan.startup.complete"])
+    assert app.asked().run().result == "reception"
+    task.go()
+    assert task.waits == "receive"
+    task.go()
+    assert app.does[2:] == ["close", "lifespan.shutdown.complete"]
+    assert app._reception is None
+    assert task.run().failure is None
+    assert app.reported == []
+
+
+@pytest.mark.parametrize("when", ["open", "close"])
+def test_one_that_fails_is_told_to_the_server_and_to_the_log(when: str) -> None:
+    app = App()
+    failure = app.fails[when] = OSError("no disk")
+    assert app.told().run().failure is None
+    stage = {"open": "startup", "close": "shutdown"}[when]
+    assert app.does[-1] == f"lifespan.{stage}.failed: OSError: no disk"
+    assert app.reported == [(f"the {stage} failed", failure)]
+
+
+@pytest.mark.parametrize("after", [2, 3])
+def test_one_that_is_cancelled(after: int) -> None:
+    app = App()
+    task = app.told()
+    for _ in range(after):
+        task.go()
+    task.go(Cancelled())
+    assert isinstance(task.failure, Cancelled)
+    assert app.does == ["open", "lifespan.startup.complete", "Cancelled", "close"]
+
+
+def test_one_that_swallows_what_ends_it() -> None:
+    app = App()
+    app.swallows = True
+    task = app.told()
+    for _ in range(3):
+        task.go()
+    task.go(ZeroDivisionError())
+    assert app.does[2:] == ["ZeroDivisionError", "close", "lifespan.shutdown.complete"]
+
+
+# -- It is not ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_one_begins_with_the_first_request() -> None:
+    app = App()
+    assert repr(app) == "<App of <Server 'x' with nothing>, None>"
+    assert app.asked().run().result == app.asked().run().result == "reception"
+    (living,) = app.living
+    assert living.waits == "bell"
+    assert app.does == ["open"]
+    living.go(Cancelled())
+    assert app.does == ["open", "Cancelled", "close"]
+    assert app.reported == []
+    assert app.asked().run().result == "reception"
+    assert len(app.living) == 2
+
+
+def test_a_beginning_that_fails_is_tried_again() -> None:
+    app = App()
+    failure = app.fails["open"] = OSError("no disk")
+    assert app.asked().run().failure is failure
+    assert app.reported == [("the lifespan failed", failure)]
+    app.fails.clear()
+    assert app.asked().run().result == "reception"
+
+
+def test_an_end_that_fails_is_told_to_the_log() -> None:
+    app = App()
+    failure = app.fails["close"] = SystemExit(3)
+    app.asked().run()
+    app.living[0].go(Cancelled())
+    assert app.living[0].failure is None
+    assert app.reported == [("the lifespan failed", failure)]
+
+
+def test_what_is_cancelled_while_it_begins_is_begun_again() -> None:
+    app = App()
+    app.fails["open"] = Cancelled()
+    task = app.asked()
+    task.go()
+    assert isinstance(app.living[0].failure, Cancelled)
+    assert task.waits == "bell"
+    app.fails.clear()
+    assert task.run().result == "reception"
+    assert app.reported == []
+
+
+def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
+    app = App()
+    site = app._site(bytes, lambda: 0.0, "token")
+    (endpoint,) = site.endpoints
+    assert endpoint.token == "token"
+    found = [
+        site.begin(RequestHead(b"PUT", path, [HOST]), 0).actions_to_send()[0]
+        for path in (b"/", b"/mcp", b"/no")
+    ]
+    assert [head.status for head in found] == [405, 405, 404]  # type: ignore[union-attr]
+
+
+def test_several_wait_for_one_beginning() -> None:
+    app = App()
+    slow: list[Task] = []
+
+    def spawn(living: Awaitable[None]) -> None:
+        slow.append(Task(living))
+
+    app._spawn = spawn  # type: ignore[method-assign]
+    first, second = app.asked(), app.asked()
+    for task in first, second:
+        task.go()
+        assert task.waits == "bell"
+    slow[0].go()
+    assert first.run().result == second.run().result == "reception"
+    assert len(slow) == 1

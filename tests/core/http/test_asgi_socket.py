@@ -1,0 +1,204 @@
+"""A WebSocket in words of ASGI: who is accepted, what goes over it, how it ends, and that nothing is said to who is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from mcp_core.auth import Await
+from mcp_core.http import AsgiExchange, AsgiSocket, asgi_exchange
+from tests.core.http.site import GET, HOST, D, initialize, request
+from tests.core.http.sockets import SocketTalk
+from tests.core.http.test_guarded import GRANTS, guard
+from tests.core.http.test_socket import GuardedSockets
+
+CONNECT = {"type": "websocket.connect"}
+ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
+EXPLAINS: dict[str, Any] = {"websocket.http.response": {}}
+
+
+class Asked:
+    """The application's end: `said` is what it has sent."""
+
+    def __init__(self, talk: SocketTalk, **scope: Any) -> None:
+        self.talk = talk
+        self.pokes = 0
+        whole = {
+            "type": "websocket",
+            "path": "/mcp",
+            "subprotocols": ["mcp"],
+            "headers": [HOST],
+            **scope,
+        }
+        asked = asgi_exchange(talk.site, whole, talk.now, token=self)
+        assert isinstance(asked, AsgiSocket)
+        self.asked = asked
+        self.said: list[Any] = []
+        self.pump()
+
+    def poke(self) -> None:
+        self.pokes += 1
+
+    def pump(self) -> None:
+        site = self.talk.site
+        while isinstance(found := site.next_event(), tuple):
+            self.talk._take(*found)
+        for exchange in site.ready():
+            exchange.token.poke()
+
+    def tell(self, **message: Any) -> list[Any]:
+        """A message arrives; gives what is said then."""
+        self.asked.receive(message, self.talk.now)
+        return self.hear()
+
+    def hear(self) -> list[Any]:
+        said: list[Any] = []
+        while True:
+            self.pump()
+            messages = self.asked.messages_to_send(self.talk.now)
+            if not messages:
+                return said
+            said += messages
+
+    def say(self, message: Any) -> list[Any]:
+        heard = self.tell(type="websocket.receive", text=json.encode(message).decode())
+        return [json.decode(each["text"]) if "text" in each else each for each in heard]
+
+
+def connected(talk: SocketTalk | None = None, **scope: Any) -> Asked:
+    asked = Asked(talk or SocketTalk(), **scope)
+    assert asked.hear() == []
+    assert asked.tell(**CONNECT) == [ACCEPT]
+    assert asked.pokes
+    return asked
+
+
+def test_a_conversation() -> None:
+    asked = connected()
+    (answer,) = asked.say(initialize(D))
+    assert answer["result"]["protocolVersion"] == D
+    assert asked.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
+    asked.asked.receive({"type": "websocket.receive", "text": json.encode(request(0, "ping")).decode()}, 0.0)
+    asked.pump()
+    assert len(asked.asked.messages_to_send(0.0)) == 1
+    asked.talk.wait(1000.0)  # nobody is asked whether he lives, nor how long it took
+    assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert repr(asked.asked).startswith("<AsgiSocket open, <Exchange DONE")
+    asked.tell(type="websocket.disconnect", code=1000)
+    assert (asked.asked.over, asked.asked.gone, asked.talk.endpoint.alone) == (True, True, {})
+    assert repr(asked.asked).startswith("<AsgiSocket gone")
+    assert asked.hear() == []
+
+
+ENDS: list[tuple[dict[str, Any], int]] = [
+    ({"bytes": b"{}"}, 1003),
+    ({"bytes": b"{}", "text": None}, 1003),
+    ({"text": "x" * 100_001}, 1009),
+]
+
+
+@pytest.mark.parametrize(("message", "code"), ENDS)
+def test_what_ends_it(message: dict[str, Any], code: int) -> None:
+    asked = connected()
+    (close,) = asked.tell(type="websocket.receive", **message)
+    assert (close["type"], close["code"]) == ("websocket.close", code)
+    assert (asked.asked.over, asked.asked.gone) == (True, False)
+    assert repr(asked.asked).startswith("<AsgiSocket over")
+    asked.asked.disconnected(0.0)
+    assert asked.hear() == []
+
+
+def test_the_server_stops() -> None:
+    asked = connected()
+    asked.talk.site.close()
+    assert asked.hear() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
+
+
+REFUSED = [
+    # what is different in the scope, the status
+    ({"headers": []}, 421),
+    ({"headers": [(b"host", b"evil.example")]}, 421),
+    ({"headers": [HOST, (b"origin", b"http://evil.example")]}, 403),
+    ({"subprotocols": []}, 400),
+    ({"subprotocols": ["graphql"]}, 400),
+    ({"path": "/other"}, 404),
+]
+
+
+@pytest.mark.parametrize(("scope", "status"), REFUSED)
+def test_who_is_refused(scope: dict[str, Any], status: int) -> None:
+    asked = Asked(SocketTalk(), **scope)
+    assert asked.tell(**CONNECT) == [{"type": "websocket.close"}]
+    assert asked.asked.over
+    asked = Asked(SocketTalk(), extensions=EXPLAINS, **scope)
+    start, body = asked.tell(**CONNECT)
+    assert (start["type"], start["status"]) == ("websocket.http.response.start", status)
+    assert body["body"]
+    assert not body["more_body"]
+    assert asked.asked.over
+
+
+def test_what_the_server_has_looked_at_is_not_judged_again() -> None:
+    headers = [
+        HOST,
+        (b"upgrade", b"websocket"),
+        (b"connection", b"close"),
+        (b"content-length", b"5"),
+        (b"sec-websocket-version", b"8"),
+        (b"sec-websocket-key", b"x"),
+        (b"sec-websocket-protocol", b"graphql"),
+    ]
+    connected(headers=headers, extensions=None)
+
+
+def test_who_has_to_be_asked_about_waits() -> None:
+    def later(text: str) -> Any:
+        async def verify() -> Any:
+            raise AssertionError
+
+        return verify()
+
+    talk = GuardedSockets(guard(later))
+    asked = Asked(talk, headers=[HOST, (b"authorization", b"Bearer ann")])
+    admission = asked.asked.exchange.needs_grant
+    assert admission is not None
+    assert asked.tell(**CONNECT) == []
+    assert asked.tell(type="websocket.receive", text="{}") == []
+    assert not asked.asked.paused
+    assert isinstance(admission.step, Await)
+    admission.step.awaitable.close()  # type: ignore[attr-defined]
+    admission.send(GRANTS["ann"], 0.0)
+    assert asked.hear() == [ACCEPT]
+
+
+def test_one_that_goes_before_it_is_accepted() -> None:
+    asked = Asked(SocketTalk())
+    asked.tell(type="websocket.disconnect", code=1006, reason="")
+    assert (asked.hear(), asked.talk.endpoint.alone) == ([], {})
+    asked = Asked(SocketTalk(), path="/other")
+    asked.tell(type="websocket.disconnect")
+    assert asked.hear() == []
+
+
+def test_who_does_not_read_is_not_heard() -> None:
+    asked = connected()
+    asked.say(initialize(D))
+    for id in range(30):
+        params = {"name": "echo", "arguments": {"text": "x" * 60_000}}
+        text = json.encode(request(id, "tools/call", params)).decode()
+        asked.asked.receive({"type": "websocket.receive", "text": text}, 0.0)
+        asked.pump()
+    assert asked.asked.paused
+    asked.hear()
+    assert not asked.asked.paused
+
+
+def test_other_scopes() -> None:
+    scope = {"type": "http", "method": "GET", "path": "/mcp", "headers": GET}
+    exchange = asgi_exchange(SocketTalk().site, scope, 0.0, token=None)
+    assert isinstance(exchange, AsgiExchange)
+    assert not exchange.paused
+    with pytest.raises(ValueError, match="knows no 'telephone'"):
+        asgi_exchange(SocketTalk().site, {"type": "telephone"}, 0.0, token=None)

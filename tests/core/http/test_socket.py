@@ -1,0 +1,245 @@
+"""Who gets a WebSocket from a site, who does not, and what an endpoint makes of those that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from mcp_core.auth import Grant
+from mcp_core.http import Close, Door, Gate, HttpLimits, PlainAnswer
+from tests.core.auth.minting import NOW
+from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
+from tests.core.http.site import HOST, D, initialize, meta, request
+from tests.core.http.sockets import UPGRADE, Played, SocketTalk, upgrade
+from tests.core.http.test_guarded import READ, Gatehouse, guard
+
+REFUSED: list[tuple[dict[str, bytes | None], int]] = [
+    # what is different, the status
+    ({"host": b"evil.example"}, 421),
+    ({"host": None}, 421),
+    ({"origin": b"http://evil.example"}, 403),
+    ({"origin": b"null"}, 403),
+    ({"sec_websocket_version": b"8"}, 426),
+    ({"sec_websocket_key": b"x"}, 400),
+    ({"sec_websocket_protocol": None}, 400),
+    ({"content_length": b"1"}, 400),
+    # The first that is wrong is the answer.
+    ({"host": b"evil.example", "origin": b"null", "sec_websocket_version": b"8"}, 421),
+    ({"origin": b"null", "sec_websocket_version": b"8"}, 403),
+]
+
+
+@pytest.mark.parametrize(("changed", "status"), REFUSED)
+def test_who_gets_none(changed: dict[str, bytes | None], status: int) -> None:
+    talk = SocketTalk()
+    reply = talk.ask_for_socket(upgrade(**changed))
+    assert (reply.status, reply.ended, reply.exchange.hang_up) == (status, True, True)
+    assert reply.exchange.socket is None
+    assert talk.endpoint.alone == {}
+
+
+def test_a_header_that_stands_twice() -> None:
+    reply = SocketTalk().ask_for_socket([*UPGRADE, HOST])
+    assert (reply.status, b"host stands twice" in reply.body) == (400, True)
+
+
+def test_pages_of_this_server_get_one() -> None:
+    reply = SocketTalk().ask_for_socket(upgrade(origin=b"http://127.0.0.1:8000"))
+    assert reply.status == 101
+    assert b"access-control-allow-origin" not in reply.headers
+
+
+def test_where_there_is_none() -> None:
+    talk = SocketTalk(routes={"/plain": lambda head: PlainAnswer(200, b"ok")})
+    for target, status in ((b"/nowhere", 404), (b"/plain", 200)):
+        reply = talk.ask_for_socket(target=target)
+        assert (reply.status, reply.exchange.hang_up) == (status, True)
+
+
+def test_a_connection_that_cannot_switch() -> None:
+    """One of HTTP/1.0, or a stream of HTTP/2: then it is a GET like any other."""
+    reply = SocketTalk().ask_for_socket(may_switch=False)
+    assert (reply.status, reply.exchange.hang_up) == (200, False)
+
+
+def test_there_is_room_for_so_many() -> None:
+    talk = SocketTalk(limits=HttpLimits(sessions=2))
+    first, _ = talk.connect(), talk.connect()
+    assert talk.ask_for_socket().status == 503
+    first.socket.lost(0.0)
+    first.settle()
+    assert talk.ask_for_socket().status == 101
+
+
+def test_a_site_that_stops() -> None:
+    talk = SocketTalk()
+    played = talk.connect()
+    played.say(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    played.say(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
+    talk.site.wind_down()
+    talk.pump()
+    assert talk.ask_for_socket().status == 503
+    (busy,) = played.say(request(2, "tools/list"))
+    assert busy["error"]["code"] == -32000
+    talk.step(2)
+    (answer,) = played.heard()
+    assert answer["id"] == 1
+    talk.site.close()
+    talk.pump()
+    assert played.heard() == [1001]
+
+
+def test_one_that_goes_before_it_began() -> None:
+    talk = SocketTalk()
+    talk.deaf = True
+    exchange = talk.ask_for_socket().exchange
+    exchange.disconnected(0.0)
+    talk.pump()
+    assert talk.endpoint.alone == {}
+
+
+def test_who_is_looked_at_is_looked_at_once() -> None:
+    talk = SocketTalk()
+    played = talk.connect()
+    assert talk.site.next_deadline() == 20.0
+    played.socket.receive_binary(0.0)
+    played.settle()
+    assert played.heard() == [1003]
+    played.settle()
+    assert talk.site.next_deadline() == 1.0
+    assert not played.conversation.full(1)
+    talk.wait(31.0)
+    assert played.is_gone()
+    assert talk.site.next_deadline() is None
+
+
+def test_many_conversations_at_one_endpoint() -> None:
+    talk = SocketTalk()
+    sockets = [talk.connect() for _ in range(3)]
+    for number, played in enumerate(sockets):
+        played.say(initialize(D))
+        (answer,) = played.say(request(1, "tools/call", call("echo", text=str(number))))
+        assert answer["result"]["content"][0]["text"] == str(number)
+    assert len(talk.endpoint.alone) == 3
+    assert len(talk.services) == 3
+    assert talk.site.idle
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments, "_meta": meta()}
+
+
+# -- A guarded one -----------------------------------------------------------------------------------------------------------
+
+
+class GuardedSockets(Gatehouse, SocketTalk):
+    """WebSockets of a guarded server."""
+
+
+def test_without_a_token() -> None:
+    talk = GuardedSockets(guard())
+    reply = talk.ask_for_socket()
+    assert (reply.status, reply.exchange.hang_up) == (401, True)
+    assert reply.headers[b"www-authenticate"].startswith(b"Bearer ")
+    assert "GET refused with 401" in talk.logged()
+
+
+def test_with_a_bad_one() -> None:
+    assert GuardedSockets(guard()).ask_for_socket(who="nobody").status == 401
+
+
+def test_the_name_is_judged_before_the_token() -> None:
+    assert GuardedSockets(guard()).ask_for_socket(upgrade(host=b"evil.example")).status == 421
+    assert GuardedSockets(guard()).ask_for_socket(upgrade(origin=b"null")).status == 403
+
+
+def test_the_token_is_judged_before_the_handshake() -> None:
+    assert GuardedSockets(guard()).ask_for_socket(upgrade(sec_websocket_version=b"8")).status == 401
+
+
+def test_who_asks_is_known_to_handlers() -> None:
+    played = GuardedSockets(guard()).connect(who="ann")
+    (answer,) = played.say(request(1, "tools/call", call("whoami")))
+    assert answer["result"]["content"][0]["text"].startswith("ann ")
+
+
+def test_each_message_is_judged() -> None:
+    talk = GuardedSockets(guard(tool_scopes={"erase": ["memo:write"]}))
+    played = talk.connect(who="ann-reads")
+    (refused,) = played.say(request(7, "tools/call", call("erase")))
+    assert (refused["id"], refused["error"]["code"]) == (7, -32600)
+    assert "scopes" in refused["error"]["message"]
+    assert "tools/call refused with 403" in talk.logged()
+    (answer,) = played.say(request(7, "tools/call", call("whoami")))
+    assert "result" in answer
+    assert talk.done == []
+
+
+def test_what_is_forbidden_and_is_no_request_has_no_answer() -> None:
+    talk = GuardedSockets(guard(satisfies=lambda scopes, scope: False))
+    played = Played(talk, _let_in(talk))
+    assert played.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
+
+
+def _let_in(talk: GuardedSockets) -> Any:
+    """Somebody with nothing to do here."""
+    grant = Grant("ann", "app")
+    talk.endpoint.door = Door(_Lenient(talk.endpoint.door.guard, grant), lambda: NOW, lambda *_, **__: None)  # type: ignore[union-attr,arg-type]
+    return talk.ask_for_socket(who="ann").exchange
+
+
+class _Lenient:
+    """Lets everybody in, and then nobody do anything."""
+
+    def __init__(self, guard: Any, grant: Grant) -> None:
+        self._guard, self._grant = guard, grant
+
+    def admit(self, *args: Any) -> Any:
+        yield from ()
+        return self._grant
+
+    def check(self, grant: Any, method: Any = None, params: Any = None, now: Any = None) -> Any:
+        return self._guard._refused(403, "insufficient_scope", "no", [READ])
+
+
+def test_who_asks_for_what_is_forbidden_and_does_not_read() -> None:
+    talk = GuardedSockets(guard())
+    played = Played(talk, _let_in(talk))
+    batch = json.encode([request(id, "ping") for id in range(100)]).decode()
+    for _ in range(200):
+        played.socket.receive_text(batch, 0.0)
+        played.settle()
+    assert played.is_paused()
+    assert len(played.heard()) == 20_000
+    assert not played.is_paused()
+
+
+def test_the_right_ends() -> None:
+    def brief(text: str) -> Grant:
+        return Grant("ann", "app", frozenset({READ}), expires_at=NOW + 100.0)
+
+    talk = GuardedSockets(guard(brief))
+    played = talk.connect(who="ann")
+    played.socket.leave_frames()
+    played.say(request(1, "tools/call", call("whoami")))
+    talk.wait(99.0)
+    assert played.heard() == []
+    talk.wait(1.1)
+    assert played.take() == [Close(1008, "the token has expired")]
+
+
+# -- The corpora of names ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
+def test_every_spelling_of_a_name(gate: Gate) -> None:
+    letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(gate)]
+    talk = SocketTalk(gate=gate)
+    for host, let_in in HOSTS:
+        assert talk.ask_for_socket(upgrade(host=host)).status == (101 if letter in let_in else 421), host
+    for origin, host, let_in in ORIGINS:
+        if gate.allows_host(host):
+            status = talk.ask_for_socket(upgrade(host=host, origin=origin)).status
+            assert status == (101 if letter in let_in else 403), (origin, host)

@@ -1,0 +1,606 @@
+"""A conversation over a WebSocket, without frames: what is said to what arrives, when it ends, with which code, and that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import json
+
+from mcp_core import (
+    NEED_DATA,
+    PAUSED,
+    Config,
+    Connection,
+    ConnectionClosed,
+    ConnectionLost,
+    LocalProtocolError,
+    PeerReady,
+    RemoteProtocolError,
+    Role,
+)
+from mcp_core import types as t
+from mcp_core.http import Close, Ping, Text, WebSocket
+from tests.core.http.site import D, E, initialize, meta, request
+from tests.core.http.sockets import Played, SocketTalk
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
+
+
+def open_played(version: str = D, talk: SocketTalk | None = None) -> Played:
+    played = (talk or SocketTalk()).connect()
+    if version != E:
+        (answer,) = played.say(initialize(version))
+        assert answer["result"]["protocolVersion"] == version
+        assert played.say(INITIALIZED) == []
+    return played
+
+
+def call(version: str, id: int, name: str = "echo", **arguments: Any) -> dict[str, Any]:
+    params = {
+        "name": name,
+        "arguments": arguments,
+        "_meta": meta() if version == E else {"progressToken": id},
+    }
+    return request(id, "tools/call", params)
+
+
+# -- A conversation ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.requirement("CUST-1")
+def test_each_revision_is_spoken(version: str) -> None:
+    played = open_played(version)
+    (answer,) = played.say(call(version, 1, text="hi"))
+    assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "hi")
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_what_is_said_meanwhile_comes_in_order(version: str) -> None:
+    played = open_played(version)
+    played.say(call(version, 1, "count", to=2))
+    played.talk.step(3)
+    heard = played.heard()
+    assert [each.get("method") for each in heard] == ["notifications/progress"] * 2 + [None]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_cancelled_by_a_notification(version: str) -> None:
+    played = open_played(version)
+    played.say(call(version, 1, "slow", steps=9))
+    params: dict[str, Any] = {"requestId": 1}
+    assert played.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
+    played.talk.step(2)
+    assert played.talk.jobs == {}
+    assert played.heard() == []
+
+
+def test_the_server_asks() -> None:
+    talk = SocketTalk()
+    played = talk.connect()
+    played.say(initialize(D, elicitation={}))
+    played.say(INITIALIZED, call(D, 1, "ask"))
+    talk.step()
+    (question,) = played.heard()
+    assert question["method"] == "elicitation/create"
+    result = {"action": "accept", "content": {"name": "Ann"}}
+    played.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
+    talk.step()
+    assert played.heard()[0]["result"]["content"][0]["text"].startswith("accept")
+
+
+def test_changes_are_heard_in_both_eras() -> None:
+    old, new = open_played(), open_played(E)
+    listen = request(
+        1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": meta()}
+    )
+    assert [each["method"] for each in new.say(listen)] == ["notifications/subscriptions/acknowledged"]
+    for played in (old, new):
+        played.talk.server.changed(tools=True)
+        played.talk.pump()
+        assert [each["method"] for each in played.heard()] == ["notifications/tools/list_changed"]
+
+
+# -- How it ends -------------------------------------------------------------------------------------------------------------
+
+LIMIT = 100_000
+
+
+def text(*pieces: str) -> Callable[[Played], None]:
+    def act(played: Played) -> None:
+        for number, piece in enumerate(pieces, 1):
+            played.socket.receive_text(piece, played.talk.now, end=number == len(pieces))
+
+    return act
+
+
+def garbage(times: int, apart: float = 0.0) -> Callable[[Played], None]:
+    def act(played: Played) -> None:
+        for _ in range(times):
+            played.talk.wait(apart)
+            played.socket.receive_text("no JSON", played.talk.now)
+            played.settle()
+
+    return act
+
+
+def pieces_without_end(played: Played) -> None:
+    for _ in range(11):
+        played.socket.receive_text("x" * (LIMIT // 10), played.talk.now, end=False)
+
+
+def second_frame_too_long(played: Played) -> None:
+    played.socket.frame_begins(LIMIT // 2)
+    played.socket.receive_text("x" * (LIMIT // 2), played.talk.now, end=False)
+    played.socket.frame_begins(LIMIT // 2 + 1)
+
+
+ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
+    # what arrives, the code of the Close, None if there is none
+    ("a binary message", lambda p: p.socket.receive_binary(p.talk.now), 1003),
+    ("the head of a frame of 2^62 bytes", lambda p: p.socket.frame_begins(1 << 62), 1009),
+    ("the head of a frame of the longest message", lambda p: p.socket.frame_begins(LIMIT), None),
+    ("one byte more", lambda p: p.socket.frame_begins(LIMIT + 1), 1009),
+    ("a fragment for which there is no room", second_frame_too_long, 1009),
+    ("fragments without end", pieces_without_end, 1009),
+    ("a message that nobody has announced", text("x" * (LIMIT + 1)), 1009),
+    ("no UTF-8", lambda p: p.socket.receive_fault(1007, "invalid start byte", p.talk.now), 1007),
+    ("no frame", lambda p: p.socket.receive_fault(1002, "Invalid opcode", p.talk.now), 1002),
+    ("garbage twice", garbage(2), None),
+    ("garbage thrice", garbage(3), 1007),
+    ("garbage thrice, in peace", garbage(3, 5.1), None),
+    ("an empty message", text(""), None),
+    ("a surrogate", text('"\ud800"'), None),
+    ("our own fault", lambda p: p.socket.fail(p.talk.now), 1011),
+    ("a Close", lambda p: p.socket.receive_close(1000, "", p.talk.now), 1000),
+    ("a Close with a code of its own", lambda p: p.socket.receive_close(4001, "so", p.talk.now), 4001),
+    ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.talk.now), 1000),
+    ("the server stops", lambda p: p.talk.site.close(), 1001),
+    ("the end of the stream", lambda p: p.socket.lost(p.talk.now), None),
+]
+
+
+@pytest.mark.parametrize("stage", ["before the first message", "open", "at work"])
+@pytest.mark.parametrize(("act", "code"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
+def test_how_it_ends(act: Callable[[Played], None], code: int | None, stage: str) -> None:
+    played = SocketTalk().connect() if stage == "before the first message" else open_played()
+    if stage == "at work":
+        played.say(call(D, 1, "slow", steps=3))
+    act(played)
+    played.settle()
+    heard = [each for each in played.heard() if not isinstance(each, dict)]
+    assert heard == ([] if code is None else [code])
+    if code is not None:
+        played.talk.step(2)
+        assert played.talk.jobs == {}
+        assert played.conversation not in played.talk.endpoint.alone
+        assert played.heard() == [], "something behind the Close"
+
+
+def test_each_piece_of_garbage_is_answered() -> None:
+    played = open_played()
+    heard = played.say("a", "b", "c", "d")
+    assert [each["error"]["code"] for each in heard[:-1]] == [-32700] * 3
+    assert heard[-1] == 1007
+
+
+def test_what_came_before_is_heard() -> None:
+    played = open_played()
+    played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
+    played.socket.receive_binary(0.0)
+    played.settle()
+    answer, code = played.heard()
+    assert (answer["id"], code) == (1, 1003)
+
+
+def test_what_comes_behind_the_end_is_not_heard() -> None:
+    played = open_played()
+    played.socket.receive_binary(0.0)
+    assert played.say(call(D, 1)) == [1003]
+    played.socket.receive_fault(1002, "?", 0.0)
+    played.socket.frame_begins(1 << 62)
+    assert played.socket.deaf
+    assert played.heard() == []
+
+
+def test_who_closes_is_answered_before() -> None:
+    played = open_played()
+    played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
+    played.socket.receive_ping(b"?", 0.0)
+    played.socket.receive_close(1001, "", 0.0)
+    assert played.socket.deaf
+    played.settle()
+    assert played.heard() == [("pong", b"?"), {"jsonrpc": "2.0", "id": 1, "result": {}}, 1001]
+    assert played.is_over()
+    assert not played.is_gone()
+
+
+def test_who_closes_and_does_not_read_is_left() -> None:
+    played = open_played()
+    played.socket.receive_close(1001, "", 0.0)
+    played.settle()
+    played.talk.wait(1.1)
+    assert played.is_gone()
+
+
+def test_both_have_closed() -> None:
+    played = open_played()
+    played.talk.site.close()
+    played.talk.pump()
+    assert played.heard() == [1001]
+    assert not played.is_over()
+    played.socket.receive_close(1001, "", 0.0)
+    assert played.is_over()
+    played.socket.lost(0.0)
+    assert not played.is_gone()
+    assert repr(played.socket).startswith("<WebSocket closing with 1001 of <Connection server CLOSED")
+
+
+def test_who_does_not_close_is_left() -> None:
+    played = open_played()
+    played.talk.site.close()
+    played.talk.pump()
+    assert played.heard() == [1001]
+    played.settle()
+    played.talk.wait(0.9)
+    assert not played.is_gone()
+    played.talk.wait(0.2)
+    assert played.is_gone()
+    assert played.is_over()
+    assert repr(played.socket).startswith("<WebSocket gone of")
+    played.talk.wait(31.0)
+    assert played.talk.site.next_deadline() is None
+
+
+def test_the_reason_is_short() -> None:
+    socket = client()
+    socket.conn.close(ConnectionLost("é" * 200))
+    (close,) = ended(socket)
+    assert close == Close(1008, "é" * 61)
+
+
+# -- Times -------------------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_silent_is_asked_and_then_left() -> None:
+    played = open_played()
+    played.settle()
+    played.talk.wait(19.9)
+    assert played.heard() == []
+    played.talk.wait(0.2)
+    assert played.heard() == ["ping"]
+    played.settle()
+    played.talk.wait(20.0)
+    assert played.heard() == [1002]
+
+
+@pytest.mark.parametrize("sign", ["receive_pong", "text", "ping"])
+def test_any_sign_of_life_is_enough(sign: str) -> None:
+    played = open_played()
+    for _ in range(3):
+        played.settle()
+        played.talk.wait(20.1)
+        assert played.heard() == ["ping"]
+        played.talk.wait(15.0)
+        if sign == "text":
+            played.say("")
+        elif sign == "ping":
+            played.socket.receive_ping(b"x", played.talk.now)
+            assert played.heard() == [("pong", b"x")]
+        else:
+            played.socket.receive_pong(played.talk.now)
+    played.settle()
+    played.talk.wait(19.9)
+    assert played.heard() == []
+
+
+def test_pings_are_left_to_others() -> None:
+    played = open_played()
+    played.socket.leave_frames()
+    played.say(request(1, "ping"))
+    played.talk.wait(1000.0)
+    assert played.heard() == []
+
+
+def test_who_asks_without_end_gets_the_last_answers() -> None:
+    played = open_played()
+    for number in range(100):
+        played.socket.receive_ping(b"%d" % number, 0.0)
+    assert played.heard() == [("pong", b"%d" % number) for number in range(84, 100)]
+
+
+def test_a_socket_that_nobody_uses() -> None:
+    played = SocketTalk().connect()
+    played.socket.receive_pong(20.0)
+    played.talk.wait(29.9)
+    assert played.heard() == []
+    played.socket.receive_pong(29.9)
+    played.settle()
+    played.talk.wait(0.2)
+    assert played.heard() == [1008]
+
+
+def test_who_does_not_read_is_left() -> None:
+    played = open_played()
+    played.say()
+    played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
+    played.settle()
+    assert len(played.socket.messages_to_send(0.0)) == 1
+    played.settle()
+    for now in (10.0, 25.0, 40.0):
+        played.talk.wait(now - played.talk.now)
+        played.socket.receive_pong(now)
+        played.settle()
+        assert played.is_gone() is (now > 30.0)
+    played.talk.step()
+    assert played.conversation not in played.talk.endpoint.alone
+
+
+def test_as_long_as_a_part_of_it_leaves_it_goes_on() -> None:
+    played = open_played()
+    played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
+    played.settle()
+    assert played.socket.messages_to_send(0.0)
+    for now in (15.0, 30.0, 45.0):
+        played.talk.wait(now - played.talk.now)
+        played.socket.receive_pong(now)
+        played.socket.wrote(now)
+        played.settle()
+    assert not played.is_gone()
+    assert played.heard() == []
+    played.talk.wait(15.0)
+    assert not played.is_gone()
+
+
+def piece(played: Played, size: int) -> None:
+    played.socket.receive_text("x" * size, played.talk.now, end=False)
+    played.settle()
+
+
+def test_a_message_that_comes_too_slowly() -> None:
+    played = open_played()
+    piece(played, 30 * 1024)
+    for _ in range(5):
+        played.talk.wait(14.9)
+        piece(played, 1)
+    assert played.heard() == [1008]
+
+
+def test_a_message_that_comes_slowly_enough() -> None:
+    played = open_played()
+    for _ in range(6):
+        piece(played, 15 * 1024)
+        played.talk.wait(14.9)
+    assert played.heard() == []
+    (bad,) = played.say("")
+    assert bad["error"]["code"] == -32700
+    played.socket.leave_frames()
+    played.talk.wait(100.0)
+    assert played.heard() == []
+
+
+def test_who_is_over_is_not_looked_at_for_long() -> None:
+    talk = SocketTalk()
+    for _ in range(5):
+        played = open_played(talk=talk)
+        played.socket.leave_frames()
+        played.socket.lost(talk.now)
+        played.settle()
+    talk.wait(31.0)
+    assert talk.site.next_deadline() is None
+
+
+# -- Pressure ----------------------------------------------------------------------------------------------------------------
+
+
+def test_who_asks_too_much_at_once_waits() -> None:
+    played = open_played()
+    limits = played.talk.server.config().limits
+    most = limits.in_flight + limits.waiting
+    for id in range(1, most + 10):
+        played.socket.receive_text(json.encode(call(D, id, "slow", steps=1)).decode(), 0.0)
+    played.settle()
+    assert played.is_paused()
+    assert repr(played.socket).startswith("<WebSocket open, paused of")
+    assert played.heard() == []
+    for _ in range(6):
+        played.talk.step()
+    assert not played.is_paused()
+    assert len(played.heard()) == most + 9
+
+
+def test_a_pause_ends() -> None:
+    played = open_played()
+    limits = played.talk.server.config().limits
+    for id in range(1, limits.in_flight + limits.waiting + 10):
+        played.socket.receive_text(json.encode(call(D, id, "slow", steps=99)).decode(), 0.0)
+    played.settle()
+    assert played.is_paused()
+    played.talk.wait(limits.pause)
+    assert not played.is_paused()
+    assert {each["error"]["code"] for each in played.heard()} == {-32000}
+
+
+def test_who_does_not_read_his_answers_is_not_read() -> None:
+    played = open_played()
+    for id in range(1, 30):
+        played.socket.receive_text(json.encode(call(D, id, text="x" * 60_000)).decode(), 0.0)
+        played.settle()
+    assert played.is_paused()
+    assert played.conversation.full(1)
+    assert played.conversation.queued(None) > 1 << 20
+    played.talk.wait(25.0)  # it is not he who is silent
+    assert len(played.heard()) == 29
+    assert not played.is_paused()
+    assert not played.conversation.full(1)
+
+
+# -- At the client -----------------------------------------------------------------------------------------------------------
+
+
+def client(version: str = D) -> WebSocket:
+    config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[version])
+    socket = WebSocket(Connection(Role.CLIENT, config), 0.0)
+    socket.conn.open(0.0)
+    return socket
+
+
+def ended(socket: WebSocket) -> list[Any]:
+    while socket.next_event() is not NEED_DATA:
+        pass
+    return [each for each in socket.messages_to_send(0.0) if not isinstance(each, Text)]
+
+
+def opened() -> WebSocket:
+    socket = client()
+    (question,) = socket.messages_to_send(0.0)
+    assert isinstance(question, Text)
+    result = {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    answer = {"jsonrpc": "2.0", "id": json.decode(question.text)["id"], "result": result}
+    socket.receive_text(json.encode(answer).decode(), 1.0)
+    assert isinstance(socket.next_event(), PeerReady)
+    assert socket.next_event() is NEED_DATA
+    assert bool(socket.has_to_say)
+    assert len(socket.messages_to_send(1.0)) == 1
+    assert not bool(socket.has_to_say)
+    return socket
+
+
+CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
+    # what happens, what the caller hears, what the server does
+    (lambda s: s.receive_close(1001, "bye\n", 1.0), r"the server closed the WebSocket \(1001, bye \)", [Close(1001)]),
+    (lambda s: s.receive_close(1005, "", 1.0), r"the server closed the WebSocket \(1005\)", [Close(1000)]),
+    (lambda s: s.lost(1.0), "the server broke off the connection", []),
+    (lambda s: s.receive_binary(1.0), "messages are text", [Close(1003, "messages are text")]),
+    (lambda s: s.frame_begins(1 << 62), "longer than 33554432 bytes", [Close(1009, "the message is longer than 33554432 bytes")]),
+    (lambda s: s.receive_fault(1002, "Invalid opcode", 1.0), "Invalid opcode", [Close(1002, "Invalid opcode")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("begin", [client, opened])
+@pytest.mark.parametrize(("act", "told", "said"), CLIENT_ENDS)
+def test_what_a_caller_is_told(
+    begin: Callable[[], WebSocket], act: Callable[[WebSocket], object], told: str, said: list[Any]
+) -> None:
+    socket = begin()
+    act(socket)
+    closed = socket.next_event()
+    assert isinstance(closed, ConnectionClosed)
+    assert isinstance(closed.error, ConnectionLost | RemoteProtocolError)
+    with pytest.raises(type(closed.error), match=told):
+        raise closed.error
+    assert ended(socket) == said
+
+
+def test_a_client_says_that_it_goes() -> None:
+    socket = opened()
+    socket.conn.close()
+    assert ended(socket) == [Close(1000)]
+    with pytest.raises(LocalProtocolError):
+        socket.conn.send_request("ping")
+
+
+def test_a_client_asks_whether_the_server_lives() -> None:
+    socket = opened()
+    assert socket.next_deadline() == 21.0
+    socket.handle_timeout(21.0)
+    assert socket.messages_to_send(21.0) == [Ping()]
+    socket.handle_timeout(41.0)
+    assert ended(socket) == [Close(1002, "no answer to a ping within 20 s")]
+
+
+def test_a_client_that_finds_no_revision_says_so() -> None:
+    socket = client()
+    (question,) = socket.messages_to_send(0.0)
+    assert isinstance(question, Text)
+    error = {"code": -32602, "message": "no"}
+    answer = {"jsonrpc": "2.0", "id": json.decode(question.text)["id"], "error": error}
+    socket.receive_text(json.encode(answer).decode(), 1.0)
+    assert ended(socket) == [Close(1000)]
+
+
+def test_whoever_watches_hears_whole_messages() -> None:
+    heard: list[bytes] = []
+    config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[D])
+    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, heard=heard.append)
+    socket.receive_text("{", 0.0, end=False)
+    socket.receive_text("}", 0.0)
+    assert heard == [b"{}"]
+
+
+# -- In whatever pieces ------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 200), max_size=6))
+def test_pieces_make_no_difference(cuts: list[int]) -> None:
+    message = json.encode(call(E, 1, text="ä€𝄞")).decode()
+    played = open_played(E)
+    marks = [0, *sorted(min(cut, len(message)) for cut in cuts), len(message)]
+    for start, end in pairwise(marks):
+        played.socket.frame_begins(end - start)
+        played.socket.receive_text(message[start:end], 0.0, end=False)
+    played.socket.receive_text("", 0.0)
+    played.settle()
+    (answer,) = played.heard()
+    assert answer["result"]["content"][0]["text"] == "ä€𝄞"
+
+
+def test_pause_is_told_by_next_event() -> None:
+    """A connection that is paused is what `Pump` stops at."""
+    played = open_played()
+    for id in range(1, 30):
+        played.socket.receive_text(json.encode(call(D, id, text="x" * 60_000)).decode(), 0.0)
+        played.settle()
+    assert played.socket.next_event() is PAUSED
+
+
+# -- Who is there by a right -------------------------------------------------------------------------------------------------
+
+
+def judged(judge: Callable[[bytes], str | None], **options: Any) -> WebSocket:
+    config = Config(t.Implementation(name="s", version="1"), t.ServerCapabilities())
+    return WebSocket(Connection(Role.SERVER, config), 0.0, judge=judge, **options)
+
+
+def test_what_may_not_be_is_answered_and_not_acted_on() -> None:
+    socket = judged(lambda message: None if b"ping" in message else "not you")
+    for message in (
+        request(1, "tools/list"),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        [request("a", "tools/list"), request(3, "prompts/list")],
+        request(4, "ping"),
+    ):
+        socket.receive_text(json.encode(message).decode(), 0.0)
+    assert socket.has_to_say
+    assert socket.next_event() is NEED_DATA
+    said = [json.decode(each.text) for each in socket.messages_to_send(0.0) if isinstance(each, Text)]
+    assert said.pop(0) == {"jsonrpc": "2.0", "id": 4, "result": {}}
+    assert [(each["id"], each["error"]) for each in said] == [
+        (id, {"code": -32600, "message": "not you"}) for id in (1, "a", 3)
+    ]
+
+
+def test_who_asks_for_it_and_does_not_read_is_not_read() -> None:
+    socket = judged(lambda message: "not you")
+    batch = json.encode([request(id, "ping") for id in range(100)]).decode()
+    while socket.next_event() is not PAUSED:
+        socket.receive_text(batch, 0.0)
+    assert 1 << 20 < socket.queued() < 2 << 20
+    assert socket.messages_to_send(0.0)
+    assert socket.next_event() is NEED_DATA
+
+
+def test_the_right_to_be_there_ends() -> None:
+    socket = judged(lambda message: None, until=15.0, patience=10.0)
+    socket.receive_text("", 1.0)
+    assert socket.next_deadline() == 15.0
+    socket.handle_timeout(14.9)
+    assert ended(socket) == []
+    socket.handle_timeout(15.0)
+    assert ended(socket) == [Close(1008, "the token has expired")]
