@@ -42,7 +42,7 @@ from mcp_core.registry import (
 
 from ._child import Grace
 from ._client import Client
-from ._connect import ClientOptions, connect, connect_http, connect_stdio, connect_stream
+from ._connect import ClientOptions, connect, connect_http, connect_stdio, connect_stream, connect_websocket
 from ._memory import memory_pair
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
@@ -97,6 +97,7 @@ __all__ = [
     "connect_http",
     "connect_stdio",
     "connect_stream",
+    "connect_websocket",
     "memory_pair",
     "run",
     "run_http",

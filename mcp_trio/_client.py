@@ -38,7 +38,13 @@ _log = logging.getLogger("mcp_trio")
 
 
 class Carrier(Protocol):
-    """What brings a conversation to the server and back. It never raises: how it goes is told by the connection's events."""
+    """What brings a conversation to the server and back. It never raises: how it goes is told by the connection's events.
+
+    `protocol`: what is spoken below MCP, as people write it; empty for a mere stream of bytes.
+    """
+
+    @property
+    def protocol(self) -> str: ...
 
     def start(self, nursery: trio.Nursery) -> None:
         """Carry the conversation in tasks of `nursery`."""
@@ -100,6 +106,11 @@ class Client(Caller):
         self._closing = False
         self._flushed = trio.Event()
         self._nursery: trio.Nursery
+
+    @property
+    def protocol(self) -> str:
+        """What is spoken below MCP: `"HTTP/2"`, `"HTTP/1.1"`, `"WebSocket"`; empty where there is nothing but a stream of bytes."""
+        return self._carrier.protocol
 
     async def open(self, nursery: trio.Nursery) -> None:
         """Carry the conversation in `nursery` and wait until it is open. The `connect` functions do this.

@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
+import trio
+
 from mcp_core import CallerOptions, ConnectFailed, client_config
 from mcp_core.registry import Server
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    import trio
-
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ._client import Carrier
     from ._trace import Trace
 
-__all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream"]
+__all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream", "connect_websocket"]
 
 # A process may take its time to start; a server that has taken the connection runs already.
 _INITIALIZE_OVER_HTTP: Final = 30.0
@@ -65,14 +65,17 @@ def connect(
     target: str | Server | Sequence[str | os.PathLike[str]],
     *,
     auth: Login | ClientProfile | bool = False,
+    prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AbstractAsyncContextManager[Client]:
     """Connect to a server and, at the end of the block, close it: `async with connect(target) as client: ...`.
 
     Args:
-        target: a URL, `http://...` or `https://...` (`connect_http` has more to say about it); words of a command, which is
+        target: a URL, `http://...` or `https://...` (`connect_http` has more to say about it), or `ws://...` or `wss://...` (so has
+            `connect_websocket`); words of a command, which is
             started as a child process (so has `connect_stdio`); or a `Server`, which is run in this process.
         auth: of a URL, whether to get an access token if the server wants one (see `connect_http`).
+        prior_knowledge: of a URL without TLS, whether the server is known to speak HTTP/2 (see `connect_http`).
         options: see `ClientOptions`.
 
     *Resource handling* and *Error handling*: as `connect_http` and `connect_stdio`.
@@ -84,10 +87,16 @@ def connect(
     """
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
+    if prior_knowledge and not (isinstance(target, str) and target.lower().startswith("http://")):
+        raise ValueError("prior_knowledge is for a server at http://: others say themselves what they speak")
     if isinstance(target, Server):
         return _connect_memory(target, options)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
-        return connect_http(target, auth=auth, **options)
+        return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
+    if isinstance(target, str) and target.lower().startswith(("ws://", "wss://")):
+        if auth is not False:
+            raise ValueError("auth is for http:// and https://: give a WebSocket its token in headers")
+        return connect_websocket(target, **options)
     if isinstance(target, str) or not hasattr(target, "__iter__"):
         raise TypeError(
             f"connect to a URL, to a Server or to a command as a list of words, not to {target!r}"
@@ -179,17 +188,19 @@ async def connect_http(
     tls: ssl.SSLContext | None = None,
     proxy: str | None = "environment",
     auth: Login | ClientProfile | bool = False,
+    prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server at a URL (2026-07-28, basic/transports/streamable-http, and what came before it).
 
-    Each message is a request of HTTP/1.1, and connections are used again. One that breaks ends the calls that used it, and not the
-    conversation. A server's stream of events that breaks is taken up again where the revision has that.
+    Each message is a request of HTTP/2, of which one connection carries many, if the server offers that by TLS; else of HTTP/1.1, and
+    connections are used again. One that breaks ends the calls that used it, and not the conversation. A server's stream of events that breaks is taken up again where the revision has that.
 
     Args:
         url: `http://...` or `https://...`, without a user and password.
         headers: sent with each request, as `{"authorization": "Bearer ..."}`. Calls have an option `headers` of their own.
-        tls: whom to trust and what to show; by default what the system trusts.
+        tls: whom to trust and what to show; by default what the system trusts. A context of your own leads to HTTP/2 if it says so:
+            `context.set_alpn_protocols(["h2", "http/1.1"])`.
         proxy: the URL of an HTTP proxy; `None` for none; by default the one that the environment has for this server (`HTTP_PROXY`,
             `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and none for a server on this machine.
         auth: whether, and how, to get an access token from the authorization server that an MCP server names when it wants one
@@ -197,6 +208,7 @@ async def connect_http(
             `ClientProfile` says who we are; a `Login` has more to say. While a user logs in, the time of calls stands still.
             Authorization servers are reached by the same `tls` and `proxy`. What servers name may be in a private network only if the
             MCP server is in one, or if it is where the profile says that its `issuer` is.
+        prior_knowledge: whether a server at `http://...` is known to speak HTTP/2, which it cannot say itself (RFC 9113 3.3).
         options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
 
     *Resource handling*: at the end of the block a session is ended by telling the server, which has a second for it, and all
@@ -227,7 +239,7 @@ async def connect_http(
     http_options = HttpClientOptions(
         headers=headers or {}, entropy=secrets.token_bytes, heard=heard, access=authorization
     )
-    way = Way(*Url.parse(url).origin, tls=tls, proxy=proxy)
+    way = Way(*Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge)
     config = client_config(told)
 
     def carry(conn: Connection, take: Callable[[Event], None]) -> Carrier:
@@ -238,6 +250,59 @@ async def connect_http(
         client = Client(config, told, carry)
         if authorization is not None:
             authorization.on_login, authorization.on_browse = client.forget, client.hold
+        try:
+            await client.open(nursery)
+            yield client
+        finally:
+            await client.aclose()
+
+
+@asynccontextmanager
+async def connect_websocket(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+    proxy: str | None = "environment",
+    **options: Unpack[ClientOptions],
+) -> AsyncIterator[Client]:
+    """Connect to a server over a WebSocket: a custom transport, which no revision of MCP has, with the subprotocol `mcp`.
+
+    Args:
+        url: `ws://...` or `wss://...`, without a user and password.
+        headers: sent with the request for the WebSocket, as `{"authorization": "Bearer ..."}`.
+        tls: as in `connect_http`.
+        proxy: as in `connect_http`.
+        options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
+
+    *Resource handling*: at the end of the block the WebSocket is closed; the server has a second to close it as well.
+    *Error handling*: what the block raises passes through as it is, in no group. There is one connection: if it breaks, every pending
+    call ends with `ConnectionLost`.
+
+    Raises:
+        ConnectFailed: the server could not be reached or is not trusted, it has no WebSocket there, it wants an access token (then its
+            cause is `AuthRequired`), or no conversation came about.
+        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
+    """
+    from mcp_core.http import Upgrade, WebSocket
+
+    from ._dial import Way
+    from ._websocket import SocketCarrier
+
+    told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    upgrade = Upgrade(url, headers or {}, secrets.token_bytes(16))
+    way = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
+    config = client_config(told)
+    trace = options.get("trace")
+    tell = None if trace is None else Watcher(trace).tell
+    stream, early = await way.switch(upgrade)
+
+    def carry(conn: Connection, take: Callable[[Event], None]) -> Carrier:
+        heard, sent = (None, None) if tell is None else (partial(tell, "received"), partial(tell, "sent"))
+        return SocketCarrier(WebSocket(conn, trio.current_time(), heard=heard), stream, early, take, sent)
+
+    async with stream, open_quiet_nursery() as nursery:
+        client = Client(config, told, carry)
         try:
             await client.open(nursery)
             yield client

@@ -25,6 +25,7 @@ from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply
 from mcp_core.http import Body, Head, RequestHead, Url
 
 from ._dial import ENVIRONMENT, Way, find_proxy
+from ._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
     import ssl
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest
     from mcp_core.http import Action
 
+    from ._h2_client import H2Client
     from ._h11_client import H11Client
 
 __all__ = ["fetch"]
@@ -71,20 +73,25 @@ async def _answered(
         url = Url.parse(request.url)
     except ValueError as exc:
         raise FetchFailed("that is no URL of a server") from exc
-    way, client = await _connected(await _ways(url, allow, tls, proxy))
-    try:
-        answer = _Answer()
-        await client.run(way.address(_head(request, url)), request.body, answer.take)
-        return answer.reply()
-    except ConnectionLost as exc:
-        raise FetchFailed(str(exc)) from exc
-    except ValueError as exc:
-        raise FetchFailed("it cannot be said in HTTP") from exc
-    finally:
-        await client.aclose()
+    ways = await _ways(url, allow, tls, proxy)
+    async with open_quiet_nursery() as nursery:
+        for way in ways:
+            # For one request HTTP/1.1 is as good; but somebody else's context may lead to HTTP/2.
+            way.nursery = nursery if tls is not None else None
+        way, client = await _connected(ways)
+        try:
+            answer = _Answer()
+            await client.run(way.address(_head(request, url)), request.body, answer.take)
+            return answer.reply()
+        except ConnectionLost as exc:
+            raise FetchFailed(str(exc)) from exc
+        except ValueError as exc:
+            raise FetchFailed("it cannot be said in HTTP") from exc
+        finally:
+            await client.aclose()
 
 
-async def _connected(ways: list[Way]) -> tuple[Way, H11Client]:
+async def _connected(ways: list[Way]) -> tuple[Way, H11Client | H2Client]:
     """The first of `ways` that leads there. Each has its share of the time that is left, for one that is dead may be silent.
 
     Raises:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Action, Headers, RequestHead
 
-__all__ = ["H11Client", "open_tunnel"]
+__all__ = ["H11Client", "ask_to_switch", "open_tunnel"]
 
 _READ_SIZE: Final = 65_536
 _LONGEST_HEAD: Final = 65_536
@@ -36,6 +36,7 @@ _AT_ONCE: Final = 65_536  # what a socket takes without waiting for the server t
 _LAST_WRITE: Final = 1.0
 _VERSION: Final = b"HTTP/"
 _TLS_ALERT: Final = b"\x15\x03"
+_SWITCHING: Final = 101
 
 
 class H11Client:
@@ -43,6 +44,9 @@ class H11Client:
 
     `used` is how many responses came to their end, `heard` whether anything has come of the last.
     """
+
+    protocol = "HTTP/1.1"
+    room = 1  # requests at a time
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.used = 0
@@ -80,27 +84,15 @@ class H11Client:
 
     def closed_by_server(self) -> bool:
         """Whether a connection on which nothing is under way has something to read: that can only be its end. Sockets only."""
-        stream = self._beneath()
+        stream = self._stream
+        while isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
         return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
-
-    def address(self) -> str | None:
-        """The IP address of the other end, None if there is none."""
-        stream = self._beneath()
-        try:
-            return str(stream.socket.getpeername()[0]) if isinstance(stream, trio.SocketStream) else None
-        except OSError:
-            return None  # it is gone
 
     async def aclose(self) -> None:
         """Close the stream. This waits for a second at most, and not at all if cancelled; the stream is closed anyway."""
         with trio.move_on_after(_LAST_WRITE):
             await self._stream.aclose()
-
-    def _beneath(self) -> trio.abc.Stream:
-        stream = self._stream
-        while isinstance(stream, trio.SSLStream):
-            stream = stream.transport_stream
-        return stream
 
     def _encode(self, head: RequestHead, body: bytes) -> bytes:
         http = self._http
@@ -221,3 +213,42 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
         raise ConnectFailed(f"it answered {event.status_code} {reason}".rstrip())
     if http.trailing_data[0]:
         raise ConnectFailed("it spoke before it was spoken to")
+
+
+async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Head, bytes]:
+    """Send a request that asks for another protocol; gives the head of the answer, and what has come behind it: of that protocol if the
+    status is 101, else of a body, as far as it is short.
+
+    Raises:
+        ConnectFailed: there is no answer.
+    """
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+    data = http.send(h11.Request(method=head.method, target=head.target, headers=head.headers))
+    end = http.send(h11.EndOfMessage())
+    answer: Head | None = None
+    body = b""
+    try:
+        await stream.send_all((data or b"") + (end or b""))
+        while len(body) < _LONGEST_HEAD:
+            event = http.next_event()
+            if event is h11.NEED_DATA:
+                data = bytes(await stream.receive_some(_READ_SIZE))
+                if not data and answer is None:
+                    raise ConnectFailed("the server closed the connection without an answer")
+                http.receive_data(data)
+            elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHING:
+                return Head(_SWITCHING, list(event.headers)), http.trailing_data[0]
+            elif isinstance(event, h11.Response):
+                answer = Head(event.status_code, list(event.headers))
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif not isinstance(event, h11.InformationalResponse):
+                break
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        if answer is None:
+            raise ConnectFailed("the server closed the connection without an answer") from None
+    except h11.RemoteProtocolError as exc:
+        if answer is None:
+            raise ConnectFailed(f"the server's answer is no HTTP/1.1: {exc}") from None
+    assert answer is not None
+    return answer, body

@@ -28,7 +28,16 @@ from mcp_core.http import RequestHead, head_fault, origin_form
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CHUNKED", "Fault", "HeadReader", "ReceivedHead", "chunks", "date_line", "status_lines"]
+__all__ = [
+    "CHUNKED",
+    "Fault",
+    "HeadReader",
+    "ReceivedHead",
+    "chunks",
+    "date_line",
+    "date_value",
+    "status_lines",
+]
 
 CHUNKED: Final = -1
 _DAYS: Final = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
@@ -151,18 +160,23 @@ def status_lines(status: int, headers: Sequence[tuple[bytes, bytes]]) -> tuple[b
     Raises:
         h11.LocalProtocolError: a header is none.
     """
-    checked = h11.Response(status_code=status, headers=list(headers)).headers
+    kind = h11.Response if status >= 200 else h11.InformationalResponse
+    checked = kind(status_code=status, headers=list(headers)).headers
     lines = [b"HTTP/1.1 %d %s\r\n" % (status, _PHRASES.get(status, b""))]
     lines += [b"%s: %s\r\n" % header for header in checked]
     return b"".join(lines), any(name == b"content-length" for name, _ in checked)
 
 
 def date_line() -> bytes:
-    return _date_line(int(time.time()))
+    return b"date: %b\r\n" % date_value()
+
+
+def date_value() -> bytes:
+    return _date_value(int(time.time()))
 
 
 @lru_cache(maxsize=1)
-def _date_line(second: int) -> bytes:
+def _date_value(second: int) -> bytes:
     year, month, day, hour, minute, seconds, weekday, *_ = time.gmtime(second)
     named = _DAYS[weekday], day, _MONTHS[month - 1], year
-    return b"date: %b, %02d %b %d %02d:%02d:%02d GMT\r\n" % (*named, hour, minute, seconds)
+    return b"%b, %02d %b %d %02d:%02d:%02d GMT" % (*named, hour, minute, seconds)

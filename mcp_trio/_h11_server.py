@@ -1,18 +1,9 @@
 """One connection that speaks HTTP/1.1: what arrives becomes exchanges of a `Site`, one after the other, and what they say is written.
 
-A task reads as long as the connection lives, also while a handler runs, so that a client who goes is noticed. It writes itself
-what its own reading has brought about, which for most calls is the whole answer. What others bring about later is written by
-whoever has the time: the task of the handler, or one for the purpose.
+Rules of this file, beside those of `_http_connection.py`:
 
-Rules of this file:
-
-1. Everything but reading and writing is done by `_go_on`, which never waits and is run by one task at a time: the one that writes.
-   So answers leave in the order of the requests, and the next request is begun when the answer before it is complete.
-2. What is read and cannot be used yet is bounded: beyond that nothing is read. What is said to nobody is not kept.
-3. One deadline for each connection, moved as the state of things wants it. Whoever sends or reads too slowly loses the connection.
-4. Every way to the end leads through `serve`: the exchange hears of it, the stream is closed.
-
-5. A fault of our own ends the connection where it shows, with 500 if there is still time for it, and no other one.
+1. Answers leave in the order of the requests, and the next request is begun when the answer before it is complete.
+2. A fault of our own ends the connection where it shows, with 500 if there is still time for it, and no other one.
 
 It decides nothing of MCP. How heads are read and written is `_h11_heads.py`.
 """
@@ -21,16 +12,26 @@ from __future__ import annotations
 
 import logging
 import math
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import h11
 import trio
-from msgspec import Struct
 
 from mcp_core.http import Body, End, Head, head_end, unfinished_fault
 
 from ._h11_heads import CHUNKED, Fault, HeadReader, chunks, date_line, status_lines
+from ._http_connection import (
+    BODY_PROGRESS,
+    BODY_SECONDS,
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    LINGER_SECONDS,
+    PLAIN,
+    UNWANTED,
+    WITHOUT_BODY,
+    WRITE_SIZE,
+    HttpConnection,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,52 +39,22 @@ if TYPE_CHECKING:
     from mcp_core.http import Action, Exchange
 
     from ._h11_heads import ReceivedHead
+    from ._http_connection import Exchanged
     from ._reception import Reception
 
-__all__ = ["Exchanged", "H11Connection"]
+__all__ = ["H11Connection"]
 
-_READ_SIZE: Final = 65_536
-# Requests that were sent before the answer to the first: more than anybody sends who does not mean harm.
-_PIPELINED: Final = 64 * 1024
-# What is written at once. Someone who takes it in a time just within the limit is read to, at 8 KiB a second.
-_WRITE_SIZE: Final = 256 * 1024
-# What is read of a body that nobody wants, so that the client gets to read why.
-_UNWANTED: Final = 64 * 1024
-
-# Seconds.
-_HEAD: Final = 10.0
-_BODY: Final = 30.0
-_BODY_PROGRESS: Final = 30 * 1024  # bytes in that time
-_IDLE: Final = 60.0
-_WRITE: Final = 30.0
-_LINGER: Final = 1.0
-
-_WITHOUT_BODY: Final = frozenset({204, 304})
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LENGTH: Final = b"content-length"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 _CLOSE: Final = b"connection: close\r\n"
-_PLAIN: Final = ((b"content-type", b"text/plain; charset=utf-8"),)
 
 _log = logging.getLogger("mcp_trio")
 
 
-class Exchanged(Struct, frozen=True, gc=False):
-    """One line of an access log. `rpc_method` is what was asked for in words of MCP, `"tools/call"` and so on, and empty if that was
-    nothing, or is not known. `status` is 0 if the client went before there was an answer; `seconds` is the time from the end
-    of the head of the request to the end of the answer, and `size` the length of the answer's body in bytes, as it was given to
-    the connection."""
-
-    method: str
-    target: str
-    status: int
-    seconds: float
-    size: int
-    rpc_method: str = ""
-
-
-class H11Connection:
-    """Serves what comes over `stream` at `reception`. Await `serve`; nothing else is for others but `poke` and `wind_down`.
+class H11Connection(HttpConnection):
+    """Serves what comes over `stream` at `reception`, beginning with `incoming`, which was read before. Await `serve`; nothing else is
+    for others but `poke` and `wind_down`.
 
     `on_exchange` is told of every exchange when it is over.
     """
@@ -93,25 +64,12 @@ class H11Connection:
         reception: Reception,
         stream: trio.abc.Stream,
         on_exchange: Callable[[Exchanged], object] | None = None,
+        incoming: bytes = b"",
     ) -> None:
-        self._reception = reception
-        self._stream = stream
-        self._on_exchange = on_exchange
-        self._deadline = reception.deadlines.new(self._overdue)
-        self._reading = trio.CancelScope()
-        self._ending = trio.CancelScope()
-        self._moved = trio.lowlevel.ParkingLot()  # what was read was used, or a write has ended
+        super().__init__(reception, stream, on_exchange, incoming)
         self._heads = HeadReader()
-        self._incoming = b""
         self._seen = 0  # bytes of an incomplete head that were searched for its end
-        self._head_until = math.inf
-        self._parts: list[bytes] = []  # to be written
-        self._fed = False  # the site has to be looked after
-        self._going_on = False
-        self._writing = False  # somebody writes, or is on his way to it
-        self._closing = False  # after what is to be written
-        self._broken = False  # nothing can be written any more
-        self._lingers = False  # the client may be in the midst of sending
+        self._switched = False  # what follows is a WebSocket
         # The exchange that is under way.
         self._exchange: Exchange | None = None
         self._admitting: trio.CancelScope | None = None  # its guard is still asked
@@ -134,153 +92,62 @@ class H11Connection:
 
     # -- For others ----------------------------------------------------------------------------------------------------------
 
-    async def serve(self) -> None:
-        """Serve the connection until either side ends it, then close it."""
-        try:
-            self._head_until = trio.current_time() + _HEAD
-            self._deadline.move(self._head_until)
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                with self._reading:
-                    await self._read()
-                self._closing = True
-                if not self._broken and (self._exchange is None or self._exchange.over):
-                    with self._ending:
-                        await self._end()
-        except Exception:  # noqa: BLE001 - rule 5
-            _log.exception("our own fault on %r", self)
-        finally:
-            self._closing = True
-            self._deadline.drop()
-            try:
-                self._lose()
-            except Exception:  # noqa: BLE001 - rule 5
-                _log.exception("our own fault on %r", self)
-            await trio.aclose_forcefully(self._stream)
-
     def poke(self) -> None:
         """There is something to write."""
-        if not (self._going_on or self._writing):
-            self._writing = True
-            self._reception.write_soon(self._write)
+        self._stir()
 
     def wind_down(self) -> None:
-        """The server stops. What is under way may come to its end."""
         if self._exchange is None and not self._writing:
             self._close()
 
-    # -- Reading and writing -------------------------------------------------------------------------------------------------
+    async def _close_up(self) -> None:
+        if self._switched:
+            await self._go_on_as_socket()
+        else:
+            await super()._close_up()
 
-    async def _read(self) -> None:
-        stream = self._stream
-        while not self._closing:
-            data = await stream.receive_some(_READ_SIZE)
-            if not data:
-                return
-            self._incoming = self._incoming + data if self._incoming else bytes(data)
-            if not self._writing:
-                self._writing = True
-                await self._write()
-            while len(self._incoming) > _PIPELINED and not self._closing:
-                await self._moved.park()
-
-    async def _write(self) -> None:
-        """Do what can be done and write what is to be said, until there is nothing of it. `_writing` is claimed before."""
-        stream, parts = self._stream, self._parts
-        try:
-            while True:
-                now = trio.current_time()
-                self._go_on(now)
-                if self._moved:
-                    self._moved.unpark_all()
-                if not parts:
-                    break
-                data = parts[0] if len(parts) == 1 else b"".join(parts)
-                parts.clear()
-                self._deadline.move(now + _WRITE)
-                if len(data) <= _WRITE_SIZE:
-                    await stream.send_all(data)
-                else:
-                    await self._write_large(data)
-            if not self._closing:
-                self._set_deadline(now)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._give_up()
-        except Exception:  # noqa: BLE001 - rule 5
-            _log.exception("our own fault on %r", self)
-            self._give_up()
-        finally:
-            self._writing = False
-            if self._moved:
-                self._moved.unpark_all()
-            if self._closing:
-                self._reading.cancel()
-
-    async def _write_large(self, data: bytes) -> None:
-        view = memoryview(data)
-        for start in range(0, len(data), _WRITE_SIZE):
-            self._deadline.move(trio.current_time() + _WRITE)
-            await self._stream.send_all(view[start : start + _WRITE_SIZE])
-
-    async def _end(self) -> None:
-        """Nothing more is to be said: close, but let the client read what was."""
+    async def _go_on_as_socket(self) -> None:
         while self._writing:
             await self._moved.park()
-        self._deadline.move(trio.current_time() + _LINGER)
-        if self._lingers:
-            # If it is closed while he sends, his own system throws the answer away.
-            if isinstance(self._stream, trio.abc.HalfCloseableStream):
-                await self._stream.send_eof()
-            unwanted = len(self._incoming)
-            while unwanted < _UNWANTED and (data := await self._stream.receive_some(_READ_SIZE)):
-                unwanted += len(data)
-        await self._stream.aclose()
+        self._deadline.move(math.inf)
+        if not self._broken:
+            from ._websocket import ServedSocket
 
-    def _close(self) -> None:
-        self._closing = True
-        self._reading.cancel()
+            assert self._exchange is not None
+            await ServedSocket(self._reception, self._stream, self._exchange).carry(self._incoming)
 
-    def _give_up(self) -> None:
-        self._broken = True
-        self._close()
+    @property
+    def _is_owing(self) -> bool:
+        return self._exchange is not None and not self._exchange.over
 
     # -- Deadlines -----------------------------------------------------------------------------------------------------------
 
     def _set_deadline(self, now: float) -> None:
         if self._exchange is None:
-            self._deadline.move(self._head_until if self._incoming else now + _IDLE)
+            self._deadline.move(self._head_until if self._incoming else now + IDLE_SECONDS)
         else:
             self._deadline.move(self._body_until if self._left else math.inf)
 
-    def _overdue(self) -> None:
-        try:
-            if self._writing:
-                self._give_up()
-                self._ending.cancel()
-            elif self._closing:
-                self._ending.cancel()
-            elif self._exchange is None:
-                if self._incoming:
-                    self._refuse(408, "The head of the request took too long.")
-                else:
-                    self._close()
-            elif self._exchange.over:
-                self._close()
-            elif self._came < _BODY_PROGRESS:
-                self._refuse(408, "The body of the request took too long.")
+    def _wait_no_longer(self, now: float) -> None:
+        if self._exchange is None:
+            if self._incoming:
+                self._refuse(408, "The head of the request took too long.")
             else:
-                self._came = 0
-                self._body_until = trio.current_time() + _BODY
-                self._deadline.move(self._body_until)
-            if self._parts:
-                self.poke()
-        except Exception:  # noqa: BLE001 - rule 5
-            _log.exception("our own fault on %r", self)
-            self._give_up()
+                self._close()
+        elif self._exchange.over:
+            self._close()
+        elif self._came < BODY_PROGRESS:
+            self._refuse(408, "The body of the request took too long.")
+        else:
+            self._came = 0
+            self._body_until = now + BODY_SECONDS
+            self._deadline.move(self._body_until)
+        if self._parts:
+            self._stir()
 
     # -- What arrives --------------------------------------------------------------------------------------------------------
 
     def _go_on(self, now: float) -> None:
-        """Do all that can be done without waiting. What is to be written is in `_parts` then."""
         self._going_on = True
         try:
             self._pump()
@@ -289,12 +156,12 @@ class H11Connection:
                     return
                 if not self._exchange_goes_on(now):
                     return
-                if self._incoming and sum(map(len, self._parts)) > _WRITE_SIZE:
+                if self._incoming and sum(map(len, self._parts)) > WRITE_SIZE:
                     return  # who asks without reading gets his answers one by one
         except Fault as fault:
             _log.debug("a request is refused with %d: %s", fault.status, fault)
             self._refuse(fault.status, str(fault))
-        except Exception:  # noqa: BLE001 - rule 5
+        except Exception:  # noqa: BLE001 - rule 2
             _log.exception("our own fault on %r", self)
             self._refuse(500, "Internal error.")
         finally:
@@ -312,7 +179,7 @@ class H11Connection:
                 raise Fault(fault.status, fault.reason)
             self._seen = len(incoming)
             if self._head_until == math.inf:
-                self._head_until = now + _HEAD
+                self._head_until = now + HEAD_SECONDS
             return False
         self._incoming = incoming[end:]
         self._seen, self._head_until = 0, math.inf
@@ -321,14 +188,16 @@ class H11Connection:
         self._status = self._size = self._came = 0
         self._framed = self._last = False
         self._began = now
-        exchange = self._exchange = self._reception.site.begin(head.request, now, token=self)
+        exchange = self._exchange = self._reception.site.begin(
+            head.request, now, token=self, may_switch=head.speaks_1_1
+        )
         self._fed = True
         if exchange.needs_grant is not None:
             self._admitting = self._reception.admit(exchange)
         self._expects = head.expects
         if not head.length:
             return True
-        self._body_until = now + _BODY
+        self._body_until = now + BODY_SECONDS
         if head.length == CHUNKED:
             self._chunks = chunks(incoming[:end])
             self._chunks.next_event()
@@ -352,30 +221,28 @@ class H11Connection:
         actions = exchange.actions_to_send()
         if actions:
             self._reception.taken(exchange)
+            if exchange.socket is not None:
+                self._switch(actions)
+                return False
             self._spell(exchange, actions)
             if exchange.over and self._left:
                 # The rest of the body is thrown away, to a certain degree.
                 self._came = 0
-                self._body_until = now + _LINGER
+                self._body_until = now + LINGER_SECONDS
         if not exchange.over:
             return False
         if self._left and self._incoming:
             self._read_body(exchange, now)
         if self._left:
-            if self._last or self._came >= _UNWANTED:
+            if self._last or self._came >= UNWANTED:
                 self._closing = self._lingers = True
             return False
         self._exchange = self._chunks = None
-        self._tell(exchange, now)
+        self._tell_of(exchange, now)
         if self._last or self._reception.stopping:
             self._closing = True
             self._lingers = bool(self._incoming)
         return True
-
-    def _pump(self) -> None:
-        if self._fed:
-            self._fed = False
-            self._reception.pump()
 
     def _read_body(self, exchange: Exchange, now: float) -> None:
         data = self._incoming
@@ -414,37 +281,20 @@ class H11Connection:
             raise Fault(exc.error_status_hint, str(exc)) from None
 
     def _lose(self) -> None:
-        """The exchange, if there is one, will not come to its end here."""
         exchange, self._exchange = self._exchange, None
         if self._admitting is not None:
             self._admitting.cancel()
         if exchange is not None:
             now = trio.current_time()
-            if not exchange.over:
+            if not exchange.over or self._switched:
                 exchange.disconnected(now)
                 self._fed = True
                 self._reception.taken(exchange)
-            self._tell(exchange, now)
-        if self._fed:
-            self._fed = False
-            self._reception.pump_quietly()
+            self._tell_of(exchange, now)
+        self._pump_quietly()
 
-    def _tell(self, exchange: Exchange, now: float) -> None:
-        if self._on_exchange is None:
-            return
-        request = self._head.request
-        told = Exchanged(
-            request.method.decode("ascii", "replace"),
-            request.target.decode("ascii", "replace"),
-            self._status,
-            now - self._began,
-            self._size,
-            exchange.method,
-        )
-        try:
-            self._on_exchange(told)
-        except Exception:  # noqa: BLE001 - it is the caller's, and no part of what is served
-            _log.exception("on_exchange failed")
+    def _tell_of(self, exchange: Exchange, now: float) -> None:
+        self._tell(self._head.request, self._status, now - self._began, self._size, exchange.method)
 
     # -- What is answered ----------------------------------------------------------------------------------------------------
 
@@ -463,16 +313,24 @@ class H11Connection:
             elif self._framed:
                 parts.append(b"0\r\n\r\n")
 
+    def _switch(self, actions: Sequence[Action]) -> None:
+        (head,) = actions
+        assert isinstance(head, Head)
+        lines, _ = status_lines(head.status, tuple(head.headers))
+        self._parts += (lines, date_line(), b"\r\n")
+        self._status = head.status
+        self._switched = self._closing = True
+
     def _spell_head(self, exchange: Exchange, head: Head, actions: Sequence[Action]) -> bytes:
         asked, headers = self._head, head.headers
         status = head.status
         is_head = asked.request.method == b"HEAD"
-        self._mute = is_head or status in _WITHOUT_BODY
+        self._mute = is_head or status in WITHOUT_BODY
         if (
             exchange.hang_up
             or self._reception.stopping
             or not asked.persists
-            or (self._left and (asked.expects or self._left > _UNWANTED))
+            or (self._left and (asked.expects or self._left > UNWANTED))
         ):
             self._last = True
         if self._mute or type(actions[-1]) is not End:
@@ -500,5 +358,5 @@ class H11Connection:
         self._closing = self._lingers = True
         if not answered:
             text = why.encode() + b"\n"
-            lines, _ = status_lines(status, _PLAIN)
+            lines, _ = status_lines(status, (PLAIN,))
             self._parts += (lines, b"content-length: %d\r\n" % len(text), date_line(), _CLOSE, b"\r\n", text)

@@ -7,7 +7,7 @@ Rules of this file:
    then they are cancelled, everyone gets his answer, streams end. Who cancels gets a quick one.
 3. One connection does no harm to another, nor to the server.
 
-What is said on a connection is `_h11_server.py`; who may ask what is the core's `Site`.
+What is said on a connection is `_h11_server.py` or `_h2_server.py`; who may ask what is the core's `Site`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import logging
 import secrets
 import ssl
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from mcp_core.http import Endpoint, Gate, HttpOptions, Site
+from mcp_core.http import Endpoint, Gate, HttpOptions, Site, begins_http2
 from mcp_core.registry import Server
 
 from ._admitting import door_of
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Guard, PlainAnswer, RequestHead
 
-    from ._h11_server import Exchanged
+    from ._h2_server import H2Connection
+    from ._http_connection import Exchanged
     from ._reception import Reception
 
     Route = Callable[[RequestHead], PlainAnswer]
@@ -45,6 +46,7 @@ __all__ = ["HttpAddress", "run_http", "serve_http"]
 
 _GRACE: Final = 5.0
 _HANDSHAKE: Final = 10.0
+_SILENCE: Final = 10.0
 _LAST_WRITE: Final = 1.0
 # More than one process serves well, and each costs a descriptor, of which systems give 1,024 or more.
 _CONNECTIONS: Final = 2_000
@@ -79,7 +81,7 @@ async def serve_http(
     grace: float = _GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve whoever connects over HTTP/1.1, in every revision, until `stop` is set.
+    """Serve whoever connects over HTTP/1.1 or HTTP/2, or over a WebSocket at the same paths, in every revision, until `stop` is set.
 
     `address = await nursery.start(serve_http, server)` gives an `HttpAddress` once it listens.
 
@@ -88,7 +90,8 @@ async def serve_http(
         host: the address to listen on; `"0.0.0.0"` or `"::"` for all of this machine's.
         port: 0 for one that is free.
         path: where `server` is served.
-        tls: a context with the server's certificate, which is told that HTTP/1.1 is spoken; without one it is in the clear.
+        tls: a context with the server's certificate, which is told that HTTP/2 and HTTP/1.1 are spoken; without one it is in the clear,
+            and who knows that HTTP/2 is spoken here may begin with it.
         hosts: names under which the server is reached, if it is not on this machine only: `"mcp.example.com"`, with a port if only
             that one is meant. Requests for other names are refused, for they may be a web page's that plays tricks with
             names; addresses pass, if `host` is not this machine's loopback.
@@ -124,7 +127,7 @@ async def serve_http(
     for place in servers.keys() - guards.keys():
         raise ValueError(f"auth has no guard for {place!r}: say None if it is open to everybody")
     if tls is not None:
-        tls.set_alpn_protocols(["http/1.1"])
+        tls.set_alpn_protocols(["h2", "http/1.1"])
     gate = Gate(host, hosts, origins, scheme="https" if tls is not None else None)
     options = HttpOptions(gate=gate, reply=reply, sessions=sessions)
     listeners = await trio.open_tcp_listeners(port, host=host)
@@ -219,7 +222,8 @@ class Connections:
         self._tls = tls
         self._most = most
         self._on_exchange = on_exchange
-        self._open: set[H11Connection] = set()
+        self._open: set[H11Connection | H2Connection] = set()
+        self._meeting: set[trio.CancelScope] = set()  # until the first bytes come
         self._count = 0
         self._gone = trio.lowlevel.ParkingLot()
 
@@ -243,7 +247,10 @@ class Connections:
                     _log.debug("no TLS handshake: %s", exc.__cause__ or exc)
                     await trio.aclose_forcefully(stream)
                     return
-            connection = H11Connection(self._reception, stream, self._on_exchange)
+            connection = await self._meet(stream)
+            if connection is None:
+                await trio.aclose_forcefully(stream)
+                return
             self._open.add(connection)
             try:
                 await connection.serve()
@@ -254,8 +261,33 @@ class Connections:
             if not self._count:
                 self._gone.unpark_all()
 
+    async def _meet(self, stream: trio.abc.Stream) -> H11Connection | H2Connection | None:
+        """Find out what is spoken: over TLS it has been agreed on, in the clear it shows at the first bytes. None if none come."""
+        incoming, speaks_h2 = b"", None
+        if isinstance(stream, trio.SSLStream):
+            speaks_h2 = stream.selected_alpn_protocol() == "h2"
+        else:
+            silence = trio.CancelScope(deadline=trio.current_time() + _SILENCE)
+            self._meeting.add(silence)
+            with silence, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                while (speaks_h2 := begins_http2(incoming)) is None:
+                    data = await stream.receive_some()
+                    if not data:
+                        break
+                    incoming += data
+            self._meeting.discard(silence)
+            if not incoming:
+                return None
+        if not speaks_h2:
+            return H11Connection(self._reception, stream, self._on_exchange, incoming)
+        from ._h2_server import H2Connection  # many servers never meet anybody who speaks it
+
+        return H2Connection(self._reception, stream, self._on_exchange, incoming)
+
     def wind_down(self) -> None:
         """End those that wait for a request."""
+        for silence in self._meeting:
+            silence.cancel()
         for connection in list(self._open):
             connection.wind_down()
 

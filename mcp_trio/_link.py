@@ -172,6 +172,8 @@ class Link:
 class StreamCarrier(Link):
     """The link of a client, which runs by itself and closes its stream."""
 
+    protocol = ""
+
     def start(self, nursery: trio.Nursery) -> None:
         for run in (self.write, self.tick, self.read):
             nursery.start_soon(run)

@@ -31,7 +31,7 @@ from ._nursery import open_quiet_nursery
 from ._runtime import TrioRuntime, act_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange, Site
@@ -147,6 +147,21 @@ class Reception:
         if exchange.needs_grant is not None:
             await self._admitting.run(exchange.needs_grant)
             self.pump_quietly()
+
+    clock = staticmethod(trio.current_time)
+    bell = trio.Event
+
+    @asynccontextmanager
+    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
+        """While it is entered `work` is awaited in a task beside; if that gives True the rest is cancelled."""
+        async with open_quiet_nursery() as nursery:
+
+            async def run() -> None:
+                if await work:
+                    nursery.cancel_scope.cancel()
+
+            nursery.start_soon(run)
+            yield
 
     def write_soon(self, write: Write) -> None:
         """Have `write` run where it may wait: by the task of a job that is over anyway, or else by one of its own."""

@@ -56,9 +56,6 @@ class TrioRuntime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
-    def reference(self) -> str:
-        return secrets.token_hex(4)
-
     def soon(self, function: Callable[[], object]) -> None:
         with suppress(trio.RunFinishedError):
             self._trio.run_sync_soon(function, idempotent=True)

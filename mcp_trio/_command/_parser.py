@@ -348,7 +348,7 @@ _SERVER: Final = """
 
 The server is the one at URL, or one that is started for the purpose, and ended afterwards: COMMAND ARG... is its own
 command line."""
-_URL: Final = re.compile(r"(?i)https?://")
+_URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
 _ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?")  # a URL without its beginning
 
 
@@ -531,7 +531,7 @@ def _require_url(text: str) -> None:
     from mcp_core.http import Url
 
     try:
-        Url.parse(text)
+        Url.parse(re.sub("(?i)^ws", "http", text))
     except ValueError as exc:
         raise Problem(str(exc)) from None
 
@@ -569,4 +569,4 @@ def _no_server(ours: str, stray: list[str]) -> Problem:
 def _unreachable(url: str) -> Problem:
     if _URL.match(url):
         return Problem(f"{url} is not to be started: a URL comes last, and alone")
-    return Problem(f"{url} cannot be reached: give a URL that begins with http:// or https://")
+    return Problem(f"{url} cannot be reached: give a URL that begins with http://, https://, ws:// or wss://")

@@ -31,7 +31,7 @@ from ._screen import Screen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from mcp_trio._h11_server import Exchanged
+    from mcp_trio._http_connection import Exchanged
 
 __all__ = ["logging_to", "run_http"]
 

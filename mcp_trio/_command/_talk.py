@@ -32,7 +32,7 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from mcp_core.auth import AuthorizationFailed
-from mcp_trio._connect import connect_http, connect_stdio
+from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._stdio import stop_on_signals
 
 from ._problem import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, Problem
@@ -120,6 +120,8 @@ class Target:
         """A conversation with it, for the time of a block."""
         if isinstance(self.server, str):
             headers = dict(self.headers)
+            if self.server.lower().startswith("ws"):
+                return connect_websocket(self.server, headers=headers, **self.options)
             return connect_http(self.server, headers=headers, auth=self._auth_beside(headers), **self.options)
         return connect_stdio(self.server, cwd=self.cwd, **self.options)
 
@@ -218,6 +220,8 @@ async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
             async with target.connect() as client:
                 opening.deadline = math.inf
                 _check_log_level(client, target)
+                if target.trace is not None and client.protocol:
+                    target.stderr.say(f"mcp-trio: the messages cross over {client.protocol}")
                 # A scope of its own, so that the conversation outlives it and can tell the server what was cancelled.
                 with trio.CancelScope() as talking:
                     stops.append(signals.enter_context(stop_on_signals(talking.cancel)))

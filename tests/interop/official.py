@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 
     from mcp_trio import Server
-    from mcp_trio._h11_server import Exchanged
+    from mcp_trio._http_connection import Exchanged
 
 HERE = Path(__file__).parent
 E, D, C, B, A = ALL

@@ -2,9 +2,10 @@
 //
 //     node ts_client.mjs MODULES URL TRANSPORT SCENE
 //
-// MODULES is a node_modules directory, TRANSPORT is `http` or `sse`, and SCENE one of those below. Prints one JSON report of
+// MODULES is a node_modules directory, TRANSPORT is `http`, `sse` or `ws`, and SCENE one of those below. Prints one JSON report of
 // what it was answered and told. It checks nothing: that is for the test that reads the report.
 
+import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
 const [modules, url, transportName, scene] = process.argv.slice(2);
@@ -13,7 +14,10 @@ const load = (path) => import(pathToFileURL(`${modules}/@modelcontextprotocol/sd
 const { Client } = await load("client/index.js");
 const { StreamableHTTPClientTransport } = await load("client/streamableHttp.js");
 const { SSEClientTransport } = await load("client/sse.js");
+const { WebSocketClientTransport } = await load("client/websocket.js");
 const types = await load("types.js");
+
+if (transportName === "ws") globalThis.WebSocket = createRequire(`${modules}/`)("ws").WebSocket;
 
 const report = { progress: [], notifications: [], questions: [], requests: [], errors: [] };
 
@@ -33,6 +37,7 @@ async function recordingFetch(target, init = {}) {
 
 function newTransport(options = {}) {
   const where = new URL(url);
+  if (transportName === "ws") return new WebSocketClientTransport(where);
   return transportName === "sse"
     ? new SSEClientTransport(where, { fetch: recordingFetch, ...options })
     : new StreamableHTTPClientTransport(where, { fetch: recordingFetch, ...options });

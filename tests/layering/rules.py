@@ -39,8 +39,8 @@ PURE: Final = frozenset(
 MAY_IMPORT: Final = {
     "mcp_core": PURE | {"msgspec"},
     "mcp_trio": sys.stdlib_module_names - {"asyncio"}
-    | {"h11", "h2", "mcp_core", "msgspec", "rich", "trio", "wsproto"},
-    "mcp_asyncio_shim": sys.stdlib_module_names | {"mcp_core", "msgspec"},
+    | {"h11", "h2", "hpack", "mcp_core", "msgspec", "rich", "trio", "wsproto"},
+    "mcp_asyncio_shim": sys.stdlib_module_names | {"h11", "mcp_core", "msgspec", "wsproto"},
     "examples": sys.stdlib_module_names | {"mcp_asyncio_shim", "mcp_core", "mcp_trio", "msgspec", "trio"},
 }
 
@@ -80,6 +80,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/_trace.py",  # is itself a stream: it hands on what a writer sends through it
     "mcp_trio/_websocket.py",
     "mcp_trio/_h11_*.py",
+    "mcp_trio/_http_connection.py",
     "mcp_trio/_h2_*.py",
     "mcp_trio/testing/_peer.py",  # the far end, played by a task of a test
 )

@@ -1506,7 +1506,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("CUST-1", "MUST", "A-E", "both", TESTED,
          "A custom transport keeps the JSON-RPC format and lifecycle (A–D) or message patterns and "
          "per-request metadata (E)."),
-        ("CUST-2", "SHOULD", "A-E", "both", PLANNED("http2-websocket"),
+        ("CUST-2", "SHOULD", "A-E", "both", TESTED,
          "Document connection, framing, (E) cancellation."),
         ("CUST-3", "MUST", "E", "both", TESTED,
          "A binding delivers client requests/notifications and server responses/notifications; nothing "

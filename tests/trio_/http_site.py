@@ -16,7 +16,8 @@ import trio.testing
 from mcp_core import NEED_DATA
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h11_server import Exchanged, H11Connection
+from mcp_trio._h11_server import H11Connection
+from mcp_trio._http_connection import Exchanged
 from mcp_trio._reception import Reception, open_reception
 from tests.trio_.wire import PATIENCE
 
@@ -163,6 +164,7 @@ class FakeExchange:
 
     conversation = None
     needs_grant = None
+    socket = None
     method = ""
 
     def __init__(self, site: FakeSite, head: RequestHead, token: Any) -> None:
@@ -215,7 +217,7 @@ class FakeSite:
         self.log: list[str] = []
         self.on_complete: Callable[[FakeExchange], None] | None = None
 
-    def begin(self, head: RequestHead, now: float, *, token: Any = None) -> Any:
+    def begin(self, head: RequestHead, now: float, *, token: Any = None, may_switch: bool = False) -> Any:
         if head.target == b"/fault":
             raise ZeroDivisionError("a mistake of our own")
         exchange = FakeExchange(self, head, token)

@@ -14,6 +14,7 @@ import h11
 import pytest
 import trio
 
+from mcp_core import ConnectFailed
 from mcp_trio import connect_http, memory_pair
 from mcp_trio._h11_client import H11Client
 from mcp_trio._nursery import open_quiet_nursery
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import RequestHead
     from mcp_trio import Client
+    from mcp_trio._h2_client import H2Client
     from tests.core.helpers import Message
 
 URL: Final = "http://played.test/mcp"
@@ -127,7 +129,7 @@ class PlayedServer:
     """A server of which the test plays what it wants.
 
     `requests` are those that came, in order; `opened` and `closed` count connections, as it sees them; `clients` are the other ends of
-    those in memory. `answers` are results by method, or what to do
+    those in memory. While it is `gone` nobody reaches it. It `speaks` HTTP/1.1, or what it is given. `answers` are results by method, or what to do
     with a request. A legacy server has a session if `session` names it.
     """
 
@@ -137,12 +139,14 @@ class PlayedServer:
         self.answers: dict[str, Any] = {name.replace("_", "/"): answer for name, answer in answers.items()}
         self.requests: list[Request] = []
         self.opened = self.closed = 0
+        self.gone = False
+        self.speaks: Any = Connection
         self.clients: list[trio.abc.Stream] = []
         self.nursery: trio.Nursery
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         self.opened += 1
-        await Connection(self, stream).serve()
+        await self.speaks(self, stream).serve()
 
     @property
     def live(self) -> int:
@@ -178,6 +182,7 @@ class MemoryWay:
     """Stands for a `Way`: each connection is a memory pair, with `server` at the other end."""
 
     server: PlayedServer
+    nursery: trio.Nursery
 
     def __init__(self, scheme: str, host: str, port: int, **options: Any) -> None:
         self.origin = scheme, host, port
@@ -185,12 +190,21 @@ class MemoryWay:
     def address(self, head: RequestHead) -> RequestHead:
         return head
 
-    async def dial(self) -> H11Client:
+    async def dial(self) -> H11Client | H2Client:
+        if self.server.gone:
+            await trio.lowlevel.checkpoint()
+            raise ConnectFailed("cannot connect to played.test:80: connection refused")
         ours, theirs = memory_pair()
         self.server.clients.append(ours)
         self.server.nursery.start_soon(self.server.serve, theirs)
         await trio.lowlevel.checkpoint()
-        return H11Client(ours)
+        if self.server.speaks is Connection:
+            return H11Client(ours)
+        from mcp_trio._h2_client import H2Client
+
+        client = H2Client(ours, "http")
+        await client.open(self.nursery)
+        return client
 
 
 @asynccontextmanager

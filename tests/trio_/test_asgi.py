@@ -296,8 +296,6 @@ async def test_a_silence_is_filled_and_an_idle_session_ends(autojump_clock: None
 
 async def test_other_scopes() -> None:
     async with hosting(asgi(Neutral().server)) as host:
-        refused = await host.call(type="websocket", path="/mcp").end()
-        assert refused.said == [{"type": "websocket.close"}]
         with pytest.raises(ValueError, match="knows no 'telephone'"):
             await host.call(type="telephone").end()
 

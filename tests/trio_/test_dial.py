@@ -12,7 +12,8 @@ import trio
 import trustme
 
 from mcp_core import ConnectFailed
-from mcp_core.http import RequestHead
+from mcp_core.http import RequestHead, Upgrade
+from mcp_core.http._handshake import accepted
 from mcp_trio import _dial
 from mcp_trio._dial import Proxy, Way, find_proxy
 
@@ -121,8 +122,9 @@ async def test_plain() -> None:
     async with listening(hello) as port:
         way = Way("http", "127.0.0.1", port)
         assert repr(way) == f"<Way to 127.0.0.1:{port}>"
-        assert way.direct
+        assert way.reached is None
         assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+        assert way.reached == "127.0.0.1"
 
 
 async def test_the_system_watches_over_a_connection_that_only_listens() -> None:
@@ -304,8 +306,8 @@ async def test_a_proxy_of_plain_http() -> None:
         async with listening(proxy) as there:
             way = Way("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
             assert repr(way) == f"<Way to far.test:8080 through the proxy 127.0.0.1:{there}>"
-            assert not way.direct
             seen = await asked(way)
+            assert way.reached is None
     assert seen == proxy.heads[0]
     assert seen.startswith(b"GET http://far.test:8080/where?x HTTP/1.1\r\nhost: there\r\n")
     assert b"proxy-authorization: Basic " + b64encode(b"me:s@fe") in seen
@@ -323,6 +325,25 @@ async def test_a_tunnel_through_a_proxy(authority: trustme.CA) -> None:
         + b64encode(b"me:safe")
         + b"\r\n\r\n"
     )
+
+
+async def test_what_does_not_stay_http_goes_through_a_tunnel() -> None:
+    async def switch(stream: trio.abc.Stream) -> None:
+        asked = await until_blank_line(stream)
+        key = Upgrade("ws://far.test/mcp", {}, bytes(16)).head
+        assert asked.startswith(b"GET /mcp HTTP/1.1\r\nhost: far.test\r\nupgrade: websocket\r\n")
+        lines = [name + b": " + value for name, value in accepted(key)]
+        await stream.send_all(b"\r\n".join([b"HTTP/1.1 101 Switching", *lines, b"", b"behind"]))
+
+    async with listening(switch) as port:
+        proxy = TinyProxy(port)
+        async with listening(proxy) as there:
+            way = Way("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True)
+            stream, behind = await way.switch(Upgrade("ws://far.test/mcp", {}, bytes(16)))
+            assert behind == b"behind"
+            assert way.address(HEAD) is HEAD
+            await stream.aclose()
+    assert proxy.heads == [b"CONNECT far.test:80 HTTP/1.1\r\nhost: far.test:80\r\n\r\n"]
 
 
 async def test_a_proxy_that_is_spoken_to_by_tls(

@@ -342,20 +342,3 @@ async def test_a_proxy_that_is_gone_already() -> None:
     with pytest.raises(ConnectFailed, match="it closed the connection"):
         await open_tunnel(ours, "there:443", [])
     await ours.aclose()
-
-
-async def test_where_the_other_end_is() -> None:
-    async def nothing(stream: trio.SocketStream) -> None:
-        await stream.receive_some()
-
-    ours, _ = memory_pair()
-    assert H11Client(ours).address() is None
-    async with trio.open_nursery() as nursery:
-        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        nursery.start_soon(trio.serve_listeners, nothing, [listener])
-        stream = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
-        client = H11Client(stream)
-        assert client.address() == "127.0.0.1"
-        await client.aclose()
-        assert client.address() is None
-        nursery.cancel_scope.cancel()

@@ -11,7 +11,7 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio._h11_server import Exchanged
+from mcp_trio._http_connection import Exchanged
 from tests.trio_.http_site import FakeExchange, FakeSite, HttpWire, get, post, serving, split_answers
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import mcp_trio
 from mcp_core.http import Gate, HttpOptions, PlainAnswer, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
-from mcp_trio._h11_server import Exchanged
+from mcp_trio._http_connection import Exchanged
 from mcp_trio._http_server import Connections, serve_listening
 from tests.core.helpers import D, E, modern, ping
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
@@ -568,7 +568,7 @@ async def test_tls(authority: trustme.CA) -> None:
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    trusting.set_alpn_protocols(["h2", "http/1.1"])
+    trusting.set_alpn_protocols(["http/1.1"])
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make(), tls=context))
         assert address.url == f"https://127.0.0.1:{address.port}/mcp"

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
+import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,9 +19,14 @@ import trio
 import trio.testing
 import trustme
 
-from mcp_trio import ConnectFailed, ConnectionLost, connect, connect_http
+from mcp_core.auth import HttpRequest
+from mcp_core.http import Url
+from mcp_trio import ConnectFailed, ConnectionLost, _dial, connect, connect_http
+from mcp_trio._dial import Way
+from mcp_trio._fetch import fetch
 from tests.core.helpers import D, E
-from tests.trio_.http_wire import PlayedServer, Request
+from tests.trio_.h2_peer import H2Peer
+from tests.trio_.http_wire import Connection, PlayedServer, Request
 from tests.trio_.test_dial import TinyProxy, environment, listening, ours, theirs
 
 if TYPE_CHECKING:
@@ -151,3 +159,179 @@ async def test_a_proxy_of_the_environment(
         ConnectFailed, match=f"cannot connect to the proxy 127.0.0.1:{port}: connection refused"
     ):
         await connect_http("http://far.test/mcp", proxy=f"127.0.0.1:{port}").__aenter__()
+
+
+# --- which HTTP is spoken -----------------------------------------------------------------------------------------------------------
+
+H2, H1 = "h2", "http/1.1"
+
+
+@asynccontextmanager
+async def choosing(authority: trustme.CA, *offers: str) -> AsyncIterator[tuple[PlayedServer, str]]:
+    """A server that offers these protocols, and speaks what TLS has led to; HTTP/1.1 if to nothing."""
+    server = PlayedServer(E, tools_call=DONE)
+
+    async def serve(stream: Any) -> None:
+        await stream.do_handshake()
+        server.speaks = H2Peer if stream.selected_alpn_protocol() == H2 else Connection
+        await server.serve(stream)
+
+    async with listening(serve, theirs(authority, "127.0.0.1", protocols=offers)) as port:
+        yield server, f"https://127.0.0.1:{port}/mcp"
+
+
+@pytest.mark.parametrize(
+    ("offers", "known", "spoken"),
+    [
+        ([H2, H1], [H2, H1], "HTTP/2"),
+        ([H1, H2], [H2, H1], "HTTP/1.1"),  # the server decides
+        ([H2], [H2, H1], "HTTP/2"),
+        ([H1], [H2, H1], "HTTP/1.1"),
+        ([], [H2, H1], "HTTP/1.1"),
+        ([H2, H1], [H1], "HTTP/1.1"),
+        ([H2, H1], [H2], "HTTP/2"),
+        ([H2, H1], [], "HTTP/1.1"),
+    ],
+)
+async def test_what_tls_leads_to(offers: list[str], known: list[str], spoken: str) -> None:
+    authority = trustme.CA()
+    async with choosing(authority, *offers) as (server, url):
+        async with connect_http(url, tls=ours(authority, *known)) as client:
+            await client.call_tool("t")
+            assert client.protocol == spoken
+        assert server.heard() == ["server/discover", "tools/call"]
+        assert server.opened == 1
+
+
+async def test_what_the_system_does_about_tls_leads_to_http2_where_that_is_wanted(
+    environment: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    authority = trustme.CA()
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(bundle)
+    environment.setenv("SSL_CERT_FILE", str(bundle))
+    async with choosing(authority, H2, H1) as (_, url):
+        async with connect(url) as client:
+            await client.call_tool("t")
+            assert client.protocol == "HTTP/2"
+        # Who asks once has nothing of it.
+        way = Way(*Url.parse(url).origin)
+        alone = await way.dial()
+        assert alone.protocol == "HTTP/1.1"
+        await alone.aclose()
+
+
+async def test_one_request_over_what_somebody_elses_context_leads_to() -> None:
+    authority = trustme.CA()
+    async with choosing(authority, H2) as (server, url):
+        request = HttpRequest("GET", url, [("accept", "text/plain")], b"")
+        reply = await fetch(request, allow=lambda _: True, tls=ours(authority, H2, H1))
+        assert reply.status == 405
+        assert server.heard() == ["GET"]
+
+
+async def test_a_server_that_is_known_to_speak_http2() -> None:
+    server = PlayedServer(D, session="s1", tools_call=DONE)
+    server.speaks = H2Peer
+    async with serving(server) as url, connect(url, versions=[D], prior_knowledge=True) as client:
+        for _ in range(10):
+            await client.call_tool("t")
+        assert client.protocol == "HTTP/2"
+    assert server.opened == 1
+    assert server.heard()[-1] == "DELETE"
+
+
+async def test_a_server_that_is_known_to_speak_http2_and_is_behind_a_proxy() -> None:
+    server = PlayedServer(E, tools_call=DONE)
+    server.speaks = H2Peer
+    async with serving(server) as url:
+        proxy = TinyProxy(int(url.split(":")[2].split("/")[0]))
+        async with (
+            listening(proxy) as port,
+            connect_http(
+                "http://far.test/mcp", proxy=f"http://127.0.0.1:{port}", prior_knowledge=True
+            ) as client,
+        ):
+            await client.call_tool("t")
+    assert proxy.heads[0].startswith(b"CONNECT far.test:80 HTTP/1.1\r\n")
+    assert server.requests[-1].target == "/mcp"
+
+
+async def test_a_server_that_does_not_speak_http2_after_all() -> None:
+    async def hang_up(stream: trio.abc.Stream) -> None:
+        await stream.receive_some()
+
+    async with listening(hang_up) as port:
+        with pytest.raises(ConnectFailed, match="without an answer; connect without prior_knowledge"):
+            await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
+
+    async def refuse(stream: trio.abc.Stream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+        await trio.sleep_forever()
+
+    async with listening(refuse) as port:
+        with pytest.raises(ConnectFailed) as caught:
+            await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
+    assert str(caught.value) == (
+        f"cannot connect to 127.0.0.1:{port}: the server's answer is no HTTP/2: it speaks HTTP/1.1;"
+        " connect without prior_knowledge"
+    )
+
+
+async def test_a_server_that_never_says_what_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dial, "_CONNECT", 0.05)
+
+    async def wait(stream: trio.abc.Stream) -> None:
+        while await stream.receive_some():
+            pass
+        gone.set()
+
+    gone = trio.Event()
+    async with listening(wait) as port:
+        with pytest.raises(ConnectFailed, match=f"127.0.0.1:{port} did not let us connect within 0.05 s"):
+            await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
+        with trio.fail_after(5):
+            await gone.wait()
+
+
+@pytest.mark.parametrize("target", ["https://here/mcp", ["server"], "ws://here/mcp"])
+def test_what_says_itself_what_it_speaks(target: Any) -> None:
+    with pytest.raises(ValueError, match="prior_knowledge is for a server at http://"):
+        connect(target, prior_knowledge=True)
+
+
+def test_who_speaks_http_1_1_pays_for_nothing_else() -> None:
+    program = f"""
+import sys
+sys.path[:] = {[str(Path(__file__).parents[2]), *sys.path]!r}
+import trio
+from mcp_trio import Server, connect, serve_http
+
+server = Server("plain")
+
+@server.tool
+def echo(text: str) -> str:
+    "Give it back."
+    return text
+
+async def main():
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(serve_http, server)
+        async with connect(address.url) as client:
+            assert (await client.call_tool("echo", {{"text": "x"}})).text == "x"
+            assert client.protocol == "HTTP/1.1"
+        nursery.cancel_scope.cancel()
+
+trio.run(main)
+print(*sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "h11" in done.stdout.split()
+    assert not {"h2", "hpack", "wsproto", "mcp_trio._h2_client"}.intersection(done.stdout.split())

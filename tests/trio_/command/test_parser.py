@@ -43,10 +43,10 @@ MISUSED = [
     (("inspect", "--"), "mcp-trio inspect -- python server.py"),
     (("inspect", "python", "-m", "weather"), "behind `--`: mcp-trio inspect -- python -m weather"),
     (
-        ("inspect", "ws://a/mcp"),
-        "ws://a/mcp cannot be reached: give a URL that begins with http:// or https://",
+        ("inspect", "ftp://a/mcp"),
+        "ftp://a/mcp cannot be reached: give a URL that begins with http://, https://, ws:// or wss://",
     ),
-    (("inspect", "--", "ws://a/mcp"), "ws://a/mcp cannot be reached"),
+    (("inspect", "--", "ftp://a/mcp"), "ftp://a/mcp cannot be reached"),
     (
         ("inspect", "--", "http://a/mcp", "-v"),
         "http://a/mcp is not to be started: a URL comes last, and alone",

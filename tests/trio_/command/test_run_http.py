@@ -19,7 +19,7 @@ import mcp_trio
 from mcp_core.types import TextContent
 from mcp_trio._command._run_http import logging_to
 from mcp_trio._command._screen import Screen
-from mcp_trio._h11_server import Exchanged
+from mcp_trio._http_connection import Exchanged
 from tests.trio_.command.program import ROOT, Terminal, run, served
 
 if TYPE_CHECKING:

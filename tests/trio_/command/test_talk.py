@@ -204,9 +204,22 @@ def test_a_server_at_a_url(version: str) -> None:
         assert run("inspect", "--", site.url).returncode == 0
 
 
+def test_a_server_at_a_websocket() -> None:
+    with served(TEAHOUSE) as site:
+        url = site.url.replace("http", "ws", 1)
+        result = run("call", "brew", "tea=assam", "minutes=2", "--trace", url)
+        refused = run("inspect", url + "x")
+    assert result.returncode == 0, result.stderr
+    assert "mcp-trio: the messages cross over WebSocket" in result.stderr
+    assert '"notifications/progress"' in result.stderr
+    assert refused.returncode != 0
+    assert "no WebSocket: HTTP status 404" in refused.stderr
+
+
 def test_what_crosses_is_shown_for_a_url_too() -> None:
     with served(TEAHOUSE) as site:
         traced = run("call", "brew", "tea=assam", "minutes=2", "--trace", site.url).stderr.splitlines()
+    assert "mcp-trio: the messages cross over HTTP/1.1" in traced
     arrows = [line[0] for line in traced if line[0] in "→←"]
     assert arrows[:3] == ["→", "←", "→"]
     assert any('"notifications/progress"' in line for line in traced)

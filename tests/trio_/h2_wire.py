@@ -1,0 +1,242 @@
+"""The other end of an HTTP/2 connection, frame by frame: it says what a test wants, right or wrong, and tells what came back.
+
+`H2Wire` knows frames and HPACK and no windows: what it may send, and what it lets the server send, is for the test to say.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import trio
+from hpack import Decoder
+
+from mcp_core.http import Body, End, Head
+from mcp_trio import memory_pair
+from mcp_trio._h2_server import H2Connection
+from mcp_trio._reception import open_reception
+from tests.core.http.h2_frames import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    HELLO,
+    PING,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    frame,
+    number,
+    post,
+)
+from tests.trio_.http_site import FakeSite
+from tests.trio_.wire import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_trio._http_connection import Exchanged
+    from mcp_trio._reception import Reception
+
+CANCEL: Final = 8
+
+__all__ = [
+    "CANCEL",
+    "Frame",
+    "H2Answer",
+    "H2Serving",
+    "H2Wire",
+    "answering",
+    "asking",
+    "given_up",
+    "h2_serving",
+    "window",
+]
+
+
+class Frame(NamedTuple):
+    kind: int
+    flags: int
+    stream: int
+    payload: bytes
+
+    @property
+    def number(self) -> int:
+        """An error code, or by how much a window grows."""
+        return int.from_bytes(self.payload[:4], "big")
+
+
+class H2Answer(NamedTuple):
+    """What came on one stream. `reset` is the error code if that was the end of it, `whole` if its own end was heard."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+    reset: int | None
+    whole: bool
+
+
+def asking(stream: int, body: bytes = b"", path: bytes = b"/echo", *more: tuple[bytes, bytes]) -> bytes:
+    """A whole request."""
+    if not body:
+        return post(stream, path, *more, flags=END_HEADERS | END_STREAM)
+    return post(stream, path, *more) + frame(DATA, END_STREAM, stream, body)
+
+
+def window(stream: int, size: int) -> bytes:
+    return frame(WINDOW_UPDATE, 0, stream, number(size))
+
+
+class H2Wire:
+    """Somebody who speaks HTTP/2 over `stream`. `frames` are all that were heard; of those on streams `answers` tell more."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.frames: list[Frame] = []
+        self.answers: dict[int, H2Answer] = {}
+        self.informed: list[tuple[int, int]] = []  # streams and interim statuses
+        self._heard = b""
+        self._decoder = Decoder()
+        self._decoder.max_allowed_table_size = 2**32 - 1  # whatever a test has told of it
+
+    async def send(self, *data: bytes) -> None:
+        await self.stream.send_all(b"".join(data))
+
+    async def more(self) -> bool:
+        """Hear something more; False at the end."""
+        with trio.fail_after(PATIENCE * 5):
+            data = bytes(await self.stream.receive_some(65_536))
+        self._heard += data
+        while len(self._heard) >= 9:
+            length = int.from_bytes(self._heard[:3], "big")
+            if len(self._heard) < 9 + length:
+                break
+            stream = int.from_bytes(self._heard[5:9], "big")
+            self._take(Frame(self._heard[3], self._heard[4], stream, self._heard[9 : 9 + length]))
+            self._heard = self._heard[9 + length :]
+        return bool(data)
+
+    def _take(self, frame: Frame) -> None:
+        self.frames.append(frame)
+        before = self.answers.get(frame.stream, H2Answer(0, {}, b"", None, whole=False))
+        assert frame.kind != CONTINUATION
+        if frame.kind == HEADERS:
+            assert frame.flags & END_HEADERS
+            pairs = list(self._decoder.decode(frame.payload, raw=True))
+            headers = {bytes(name): bytes(value) for name, value in pairs}
+            assert len(headers) == len(pairs)
+            status = int(headers.pop(b":status"))
+            if status < 200:
+                self.informed.append((frame.stream, status))
+                return
+            before = before._replace(status=status, headers=headers)
+        elif frame.kind == DATA:
+            assert before.status
+            before = before._replace(body=before.body + frame.payload)
+        elif frame.kind == RST_STREAM:
+            before = before._replace(reset=frame.number)
+        else:
+            return
+        if frame.kind in (HEADERS, DATA) and frame.flags & END_STREAM:
+            assert not before.whole
+            before = before._replace(whole=True)
+        self.answers[frame.stream] = before
+
+    async def until(self, kind: int, stream: int = 0, flags: int = 0) -> Frame:
+        """Hear until such a frame was heard, which is taken away. Raises `EOFError` if the connection ends before that."""
+        while True:
+            for place, heard in enumerate(self.frames):
+                if (heard.kind, heard.stream, heard.flags) == (kind, stream, flags):
+                    return self.frames.pop(place)
+            if not await self.more():
+                raise EOFError(self.frames)
+
+    async def answer(self, stream: int) -> H2Answer:
+        """The answer on `stream`, to its end."""
+        while True:
+            found = self.answers.get(stream)
+            if found is not None and (found.whole or found.reset is not None):
+                return found
+            if not await self.more():
+                raise EOFError(self.frames)
+
+    async def ask(self, stream: int, body: bytes = b"", path: bytes = b"/echo") -> H2Answer:
+        await self.send(asking(stream, body, path))
+        return await self.answer(stream)
+
+    async def meet(self) -> None:
+        """Say hello, and hear it."""
+        await self.send(HELLO)
+        await self.until(SETTINGS, flags=ACK)
+        await self.send(frame(SETTINGS, ACK))
+        self.frames.clear()
+
+    async def settle(self) -> None:
+        """Hear all that there is to hear by now."""
+        for _ in range(2):  # what is behind the first answer may come in a second piece
+            await self.send(frame(PING, 0, 0, b"by now.."))
+            await self.until(PING, flags=ACK)
+
+    async def end(self) -> int | None:
+        """Hear until the connection ends. Gives the error code that was said last, None if there was no word."""
+        while await self.more():
+            pass
+        codes = [int.from_bytes(each.payload[4:8], "big") for each in self.frames if each.kind == GOAWAY]
+        return codes[-1] if codes else None
+
+
+class H2Serving:
+    """A reception for a site, and connections to it. `open` is how many of them are served."""
+
+    def __init__(self, reception: Reception, nursery: trio.Nursery) -> None:
+        self.reception = reception
+        self.nursery = nursery
+        self.told: list[Exchanged] = []
+        self.connections: list[H2Connection] = []
+        self.open = 0
+
+    def connect(self, stream: trio.abc.Stream | None = None) -> H2Wire:
+        """A new connection, or one over `stream`, to whose other end the test talks itself."""
+        ours, theirs = memory_pair()
+        connection = H2Connection(self.reception, stream or ours, self.told.append)
+        self.connections.append(connection)
+        self.open += 1
+
+        async def serve() -> None:
+            try:
+                await connection.serve()
+            finally:
+                self.open -= 1
+
+        self.nursery.start_soon(serve)
+        return H2Wire(theirs)
+
+    async def meet(self) -> H2Wire:
+        wire = self.connect()
+        await wire.meet()
+        return wire
+
+
+@asynccontextmanager
+async def h2_serving(site: Any) -> AsyncIterator[H2Serving]:
+    """Serve `site`. At the end what is still open is cancelled."""
+    async with open_reception(site) as reception, trio.open_nursery() as nursery:
+        yield H2Serving(reception, nursery)
+        nursery.cancel_scope.cancel()
+
+
+def answering(size: int) -> FakeSite:
+    """A site that answers so much at `/large`."""
+    site = FakeSite()
+    site.on_complete = lambda exchange: (
+        exchange.say(Head(200, []), Body(b"x" * size), End()) if exchange.head.target == b"/large" else None
+    )
+    return site
+
+
+def given_up(id: int) -> bytes:
+    """A call that is given up at once."""
+    return asking(id, b"", b"/later") + frame(RST_STREAM, 0, id, number(CANCEL))

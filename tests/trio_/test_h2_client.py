@@ -1,0 +1,738 @@
+"""One HTTP/2 connection of a client, over a memory pair: the test plays the server, frame by frame.
+
+What comes and what has to come of it are tables where they can be. What the frames of a flood weigh is tested with `FrameWatch`, what a
+head is with `response_head`; here only is shown that the client asks them.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+from h2.errors import ErrorCodes
+
+from mcp_core import ConnectFailed, ConnectionLost
+from mcp_core.http import Action, Head, NotProcessed, RequestHead
+from mcp_trio import memory_pair
+from mcp_trio._h2_client import H2Client
+from tests.core.http.h2_frames import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    PING,
+    PRIORITY,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    frame,
+)
+from tests.trio_.h2_played import (
+    FIRST_WINDOW,
+    MAX_FRAME,
+    MOST,
+    OK,
+    TABLE,
+    H2Played,
+    data,
+    go_away,
+    ping,
+    playing,
+    reset,
+    settings,
+    window,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+MockClock = trio.testing.MockClock
+LAST = 2**31 - 1
+
+
+# --- requests and responses ---------------------------------------------------------------------------------------------------
+
+
+async def test_one_request_after_the_other() -> None:
+    async with playing() as play:
+        for number in range(3):
+            exchange, request = await play.asked()
+            assert request.stream == 2 * number + 1
+            assert request.fields == [
+                (b":method", b"POST"),
+                (b":scheme", b"https"),
+                (b":authority", b"here"),
+                (b":path", b"/mcp?a=b"),
+                (b"content-length", b"2"),
+            ]
+            assert request.body == b"{}"
+            await play.server.send(play.server.answer(request.stream))
+            await exchange.ends()
+            assert (exchange.status, exchange.text, exchange.whole, exchange.again) == (
+                200,
+                b"hello",
+                True,
+                True,
+            )
+            assert exchange.actions[0] == Head(200, [(b"content-type", b"application/json")])
+            assert play.client.used == number + 1
+        assert repr(play.client) == "<H2Client open, 0 streams, 3 responses>"
+    assert repr(play.client) == "<H2Client over, 0 streams, 3 responses>"
+    assert play.client.closed_by_server()
+
+
+async def test_taking_leave() -> None:
+    async with playing() as play:
+        exchange, _ = await play.asked()
+        async with trio.open_nursery() as closing:
+            closing.start_soon(play.client.aclose)
+            assert (await play.server.until(GOAWAY)).payload == bytes(8)
+            assert await play.server.ended()
+        assert str((await exchange.ends()).error) == LOST
+        await play.client.aclose()  # any number of times
+
+
+async def test_what_is_secret_is_not_remembered_by_compression() -> None:
+    async with playing() as play:
+        sizes = []
+        for _ in range(3):
+            exchange = play.ask(b"", (b"authorization", b"Bearer abcdefgh"), (b"x-other", b"ijklmnopqrst"))
+            first = await play.server.until(HEADERS)
+            assert first.flags & END_STREAM
+            sizes.append(len(first.payload))
+            await play.server.send(play.server.answer(first.stream))
+            await exchange.ends()
+    # What was sent before is a byte or two; but for the token, each time.
+    assert sizes[0] > sizes[1] == sizes[2] > len(b"Bearer abcdefgh") * 5 // 8
+
+
+@pytest.mark.parametrize(
+    "header",
+    [(b"x", b"a\r\nb: c"), (b"x", b"a\0"), (b"x y", b"a"), (b"X", b"a"), (b"te", b"gzip"), (b":path", b"/")],
+)
+async def test_a_request_that_cannot_be_said_harms_no_other(header: tuple[bytes, bytes]) -> None:
+    async with playing() as play:
+        exchange = await play.ask(b"{}", header).ends()
+        assert isinstance(exchange.error, ValueError)
+        assert "cannot be said in HTTP" in str(exchange.error)
+        exchange, request = await play.asked()
+        assert request.stream == 1
+        await play.server.send(play.server.answer(1))
+        assert (await exchange.ends()).text == b"hello"
+
+
+async def test_what_is_about_one_connection_is_left_out() -> None:
+    async with playing() as play:
+        play.ask(b"", (b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"te", b"trailers"))
+        request = await play.server.request()
+        assert [name for name, _ in request.fields] == [
+            b":method",
+            b":scheme",
+            b":authority",
+            b":path",
+            b"te",
+        ]
+
+
+# What the server says on stream 1, and what has come of it: status, body, whether it is whole.
+ANSWERS: dict[str, tuple[Callable[[H2Played], bytes], tuple[int, bytes, bool]]] = {
+    "no body": (lambda s: s.head(1, [(b":status", b"202")], end=True), (202, b"", True)),
+    "a body": (lambda s: s.answer(1), (200, b"hello", True)),
+    "pieces": (
+        lambda s: s.head(1) + data(1, b"a") + data(1, b"") + data(1, b"b") + data(1, b"", end=True),
+        (200, b"ab", True),
+    ),
+    "early hints": (lambda s: s.head(1, [(b":status", b"103")]) + s.answer(1), (200, b"hello", True)),
+    "trailers": (
+        lambda s: s.head(1) + data(1, b"a") + s.head(1, [(b"x", b"y")], end=True),
+        (200, b"a", True),
+    ),
+    "padding": (lambda s: s.head(1) + frame(DATA, END_STREAM | 8, 1, b"\x02a\0\0"), (200, b"a", True)),
+    "frames nobody knows": (lambda s: frame(0xB, 7, 1, b"x") + s.answer(1), (200, b"hello", True)),
+    "a priority": (lambda s: frame(PRIORITY, 0, 1, bytes(4) + b"\x10") + s.answer(1), (200, b"hello", True)),
+    "other signs of life": (
+        lambda s: ping() + settings((MOST, 5)) + window(0, 9) + s.answer(1),
+        (200, b"hello", True),
+    ),
+    "reset behind its end": (lambda s: s.answer(1) + reset(1, 0), (200, b"hello", True)),
+    "words to nobody": (lambda s: s.answer(1) + window(1, 5) + reset(1, 8), (200, b"hello", True)),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_a_response_however_it_is_cut(name: str) -> None:
+    frames, wanted = ANSWERS[name]
+    for size in (100_000, 1):
+        async with playing() as play:
+            exchange, _ = await play.asked()
+            words = frames(play.server)
+            for start in range(0, len(words), size):
+                await play.server.send(words[start : start + size])
+                await trio.testing.wait_all_tasks_blocked()
+            await exchange.ends()
+            assert exchange.error is None
+            assert (exchange.status, exchange.text, exchange.whole) == wanted
+            assert play.client.room
+            # And the connection is good for more.
+            exchange, request = await play.asked()
+            await play.server.send(play.server.answer(request.stream))
+            assert (await exchange.ends()).text == b"hello"
+
+
+BROKEN = "the server broke off its answer"
+NO_HTTP2 = "the server's answer is no HTTP/2: "
+NO_HEAD = "the head of the server's answer is none"
+CUT = "the server closed the connection in the middle of its answer"
+REFUSED = "the server refused to begin with the request"
+
+# Faults of one response: what the server says on stream 1, what is said of it, and the code of the reset that it gets, if any.
+STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = {
+    "reset": (lambda s: reset(1, 2), f"{BROKEN} (INTERNAL_ERROR)", None),
+    "reset midway": (lambda s: s.head(1) + data(1, b"he") + reset(1, 8), f"{BROKEN} (CANCEL)", None),
+    "reset by a code nobody knows": (lambda s: reset(1, 99), f"{BROKEN} (error 99)", None),
+    "calm": (lambda s: reset(1, 11), f"{BROKEN} (ENHANCE_YOUR_CALM)", None),
+    "refused": (lambda s: reset(1, 7), REFUSED, None),
+    "no status": (
+        lambda s: s.head(
+            1,
+            [(b"x", b"y")],
+        ),
+        NO_HEAD,
+        1,
+    ),
+    "two of them": (lambda s: s.head(1, [(b":status", b"200")] * 2), NO_HEAD, 1),
+    "a word for one": (lambda s: s.head(1, [(b":status", b"okay")]), NO_HEAD, 1),
+    "an upper case": (lambda s: s.head(1, [*OK, (b"X", b"y")]), NO_HEAD, 1),
+    "a line break": (lambda s: s.head(1, [*OK, (b"x", b"a\r\nb")]), NO_HEAD, 1),
+    "about one connection": (lambda s: s.head(1, [*OK, (b"connection", b"close")]), NO_HEAD, 1),
+    "a long value": (lambda s: s.head(1, [*OK, (b"x", b"y" * 10_000)]), NO_HEAD, 1),
+}
+
+
+@pytest.mark.parametrize("name", STREAM_FAULTS)
+async def test_a_fault_in_one_response_harms_no_other(name: str) -> None:
+    frames, said, code = STREAM_FAULTS[name]
+    async with playing() as play:
+        exchange, _ = await play.asked()
+        other, beside = await play.asked()
+        await play.server.send(frames(play.server))
+        await exchange.ends()
+        assert said in str(exchange.error)
+        assert isinstance(exchange.error, NotProcessed) is (said == REFUSED)
+        assert not exchange.whole
+        if code is not None:
+            assert int.from_bytes((await play.server.until(RST_STREAM, 1)).payload, "big") == code
+        # Late words are of no interest.
+        await play.server.send(window(1, 5), play.server.answer(beside.stream))
+        assert (await other.ends()).text == b"hello"
+        assert play.client.room
+
+
+# Faults of all: what the server says, what is said of it, and the code of the GOAWAY that it gets.
+CONNECTION_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int]] = {
+    "a push": (
+        lambda s: frame(PUSH_PROMISE, END_HEADERS, 1, (2).to_bytes(4, "big") + s.head(1)[9:]),
+        NO_HTTP2,
+        1,
+    ),
+    "data on no stream": (lambda s: data(0, b"x"), NO_HTTP2, 1),
+    "data on a stream that nobody has opened": (lambda s: data(7, b"x"), NO_HTTP2, 1),
+    "a long frame": (lambda s: b"\x00\x40\x01\x00\x00\x00\x00\x00\x01", NO_HTTP2, 6),
+    "a very long frame": (lambda s: b"\xff" * 9, NO_HTTP2, 6),
+    "a short SETTINGS": (lambda s: frame(SETTINGS, payload=b"abc"), NO_HTTP2, 6),
+    "a window of 2^31": (lambda s: window(0, LAST), NO_HTTP2, 3),
+    "a first window of 2^31": (lambda s: settings((FIRST_WINDOW, 2**31)), NO_HTTP2, 3),
+    "no more than a window": (lambda s: window(0, 0), NO_HTTP2, 1),
+    "a head that is cut by another": (lambda s: frame(HEADERS, 0, 1, b"\x88") + ping(), NO_HTTP2, 1),
+    "a continuation of nothing": (lambda s: frame(CONTINUATION, END_HEADERS, 1, b"\x88"), NO_HTTP2, 1),
+    "many continuations": (
+        lambda s: frame(HEADERS, 0, 1, b"\x88") + frame(CONTINUATION, 0, 1, b"") * 20,
+        NO_HTTP2,
+        11,
+    ),
+    "a head that nobody can read": (lambda s: frame(HEADERS, END_HEADERS, 1, b"\xff" * 20), NO_HTTP2, 1),
+    "a bomb": (
+        lambda s: s.head(1, [(b"x", b"y" * 4000)]) + frame(HEADERS, END_HEADERS, 3, b"\xbe" * 16_000),
+        NO_HTTP2,
+        11,
+    ),
+    "a flood of PING": (lambda s: ping() * 300, NO_HTTP2, 11),
+    "a flood of SETTINGS": (lambda s: settings() * 300, NO_HTTP2, 11),
+    "a flood of nothing": (lambda s: s.head(1) + data(1, b"") * 300, NO_HTTP2, 11),
+    "a flood of windows": (lambda s: window(0, 1) * 1_100, NO_HTTP2, 11),
+    "a short GOAWAY": (lambda s: frame(GOAWAY, payload=bytes(7)), NO_HTTP2, 6),
+    "a GOAWAY of a stream": (lambda s: frame(GOAWAY, 0, 1, bytes(8)), NO_HTTP2, 1),
+}
+
+
+@pytest.mark.parametrize("name", CONNECTION_FAULTS)
+async def test_a_fault_in_the_frames_ends_the_connection(name: str) -> None:
+    frames, said, code = CONNECTION_FAULTS[name]
+    async with playing() as play:
+        one, _ = await play.asked()
+        other, _ = await play.asked()
+        await play.server.send(frames(play.server))
+        for exchange in one, other:
+            await exchange.ends()
+            assert str(exchange.error).startswith(said)
+            assert not isinstance(exchange.error, NotProcessed)
+        assert play.client.room == 0
+        told = await play.server.until(GOAWAY)
+        assert ErrorCodes(int.from_bytes(told.payload[4:8], "big")) == ErrorCodes(code)
+        assert await play.server.ended()
+
+
+async def test_what_would_be_answered_costs_the_one_who_asks() -> None:
+    """Of a flood nothing is answered that was seen to be one."""
+    async with playing() as play:
+        await play.server.send(ping() * 100)
+        for _ in range(100):
+            assert (await play.server.until(PING, flags=ACK)).payload == b"12345678"
+        await play.server.send(ping() * 200)
+        assert await play.server.ended()
+        assert not [each for each in play.server.heard if each.kind == PING]
+
+
+# --- many at once ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_two_hundred_requests_and_streams_share_a_connection() -> None:
+    async with playing() as play:
+        server = play.server
+        streams = [await play.asked() for _ in range(20)]
+        for _, request in streams:
+            await server.send(server.head(request.stream, [*OK[:1], (b"content-type", b"text/event-stream")]))
+        calls = [play.ask(b'{"number":%d}' % number) for number in range(200)]
+        requests = [await server.request() for _ in calls]
+        # They are answered the other way round, and the streams speak between.
+        for number, request in enumerate(reversed(requests)):
+            event = data(streams[number % 20][1].stream, b"data: %d\n\n" % number)
+            await server.send(event, server.answer(request.stream, request.body))
+        for number, call in enumerate(calls):
+            await call.ends()
+            assert call.text == b'{"number":%d}' % number
+            assert call.again
+        await trio.testing.wait_all_tasks_blocked()
+        for place, (stream, _) in enumerate(streams):
+            assert stream.text == b"".join(b"data: %d\n\n" % each for each in range(place, 200, 20))
+            assert not stream.over.is_set()
+        assert repr(play.client) == "<H2Client open, 20 streams, 200 responses>"
+
+
+async def test_who_gives_up_a_request_resets_its_stream_and_no_other() -> None:
+    async with playing() as play:
+        one, first = await play.asked()
+        other, second = await play.asked()
+        await play.server.send(play.server.head(first.stream), data(first.stream, b"he"))
+        await trio.testing.wait_all_tasks_blocked()
+        one.scope.cancel()
+        await one.ends()
+        assert one.error is None
+        told = await play.server.until(RST_STREAM, first.stream)
+        assert int.from_bytes(told.payload, "big") == ErrorCodes.CANCEL
+        # What was under way meanwhile is of no interest, and no mistake.
+        await play.server.send(data(first.stream, b"llo", end=True), play.server.answer(second.stream))
+        assert (await other.ends()).text == b"hello"
+        assert one.text == b"he"
+        assert play.client.room
+
+
+async def test_what_the_taker_raises_is_his() -> None:
+    async with playing() as play:
+
+        async def ask() -> None:
+            def refuse(actions: list[Action]) -> None:
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                await play.client.run(RequestHead(b"GET", b"/", [(b"host", b"here")]), b"", refuse)
+
+        play.nursery.start_soon(ask)
+        request = await play.server.request()
+        other, beside = await play.asked()
+        await play.server.send(play.server.head(request.stream), play.server.answer(beside.stream))
+        await play.server.until(RST_STREAM, request.stream)
+        assert (await other.ends()).text == b"hello"
+
+
+async def test_what_was_given_up_makes_room_again() -> None:
+    """Data for nobody counts against the window of the connection, which must not close for that."""
+    async with playing() as play:
+        exchange, request = await play.asked()
+        await play.server.send(play.server.head(request.stream))
+        await trio.testing.wait_all_tasks_blocked()
+        exchange.scope.cancel()
+        await exchange.ends()
+        piece = data(request.stream, b"x" * 16_000)
+        for _ in range(600):  # of 16 MiB more than a half
+            await play.server.send(piece)
+        assert (
+            int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big")
+            == 16 * 1024 * 1024 - 65_535
+        )
+        assert int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big") > 8_000_000
+
+
+async def test_room_is_made_as_it_is_read() -> None:
+    async with playing() as play:
+        exchange, request = await play.asked()
+        await play.server.send(play.server.head(request.stream))
+        for _ in range(40):
+            await play.server.send(data(request.stream, b"x" * 16_000))
+        assert (
+            int.from_bytes((await play.server.until(WINDOW_UPDATE, request.stream)).payload, "big") >= 524_288
+        )
+        await play.server.send(data(request.stream, b"", end=True))
+        assert len((await exchange.ends()).text) == 640_000
+
+
+# --- settings -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "room"),
+    [((), 256), (((MOST, 100),), 100), (((MOST, 1),), 1), (((MOST, 0),), 0), (((MOST, 9_999),), 256)],
+)
+async def test_how_many_requests_a_server_takes(told: tuple[tuple[int, int], ...], room: int) -> None:
+    async with playing(*told) as play:
+        assert play.client.room == room
+
+
+async def test_a_server_that_takes_none_any_more_ends_what_it_has() -> None:
+    async with playing((MOST, 100)) as play:
+        exchange, request = await play.asked()
+        await play.server.send(settings((MOST, 0)))
+        await play.server.until(SETTINGS, flags=ACK)
+        assert play.client.room == 0
+        refused = await play.ask().ends()
+        assert isinstance(refused.error, NotProcessed)
+        await play.server.send(play.server.answer(request.stream))
+        assert (await exchange.ends()).text == b"hello"
+        assert exchange.again is False
+        await play.server.send(settings((MOST, 7)))
+        await play.server.until(SETTINGS, flags=ACK)
+        assert play.client.room == 7
+
+
+async def test_no_more_is_remembered_for_a_server_than_usual() -> None:
+    async with playing((TABLE, 1_000_000)) as play:
+        assert play.client._http.encoder.header_table_size == 4096
+        exchange, request = await play.asked()
+        await play.server.send(play.server.answer(request.stream))
+        assert (await exchange.ends()).whole
+
+
+async def test_the_numbers_of_streams_come_to_an_end() -> None:
+    async with playing() as play:
+        play.client._http.highest_outbound_stream_id = LAST - 2
+        exchange, request = await play.asked()
+        assert request.stream == LAST
+        late = await play.ask().ends()
+        assert isinstance(late.error, NotProcessed)
+        assert play.client.room == 0
+        await play.server.send(play.server.answer(LAST))
+        assert (await exchange.ends()).whole
+        assert exchange.again is False
+
+
+async def test_a_longer_frame_is_not_sent_before_it_is_wanted() -> None:
+    body = b"x" * 40_000
+    for told, sizes in (((), [16_384, 16_384, 7_232]), (((MAX_FRAME, 50_000),), [40_000])):
+        async with playing(*told) as play:
+            play.ask(body)
+            found: list[int] = []
+            while sum(found) < len(body):
+                found.append(len((await play.server.until(DATA)).payload))
+            assert found == sizes
+
+
+# --- bodies and windows ----------------------------------------------------------------------------------------------------------
+
+LONG = b"x" * 300_000
+
+
+async def test_a_long_request_is_written_as_the_server_has_room() -> None:
+    async with playing() as play:
+        exchange = play.ask(LONG)
+        stream = (await play.server.until(HEADERS)).stream
+        got = last = 0
+        while got < len(LONG):
+            piece = await play.server.until(DATA, stream)
+            got, last = got + len(piece.payload), piece.flags & END_STREAM
+            await play.server.send(window(0, len(piece.payload)), window(stream, len(piece.payload)))
+        assert last
+        await play.server.send(play.server.answer(stream))
+        assert (await exchange.ends()).again
+
+
+@pytest.mark.parametrize("first", [0, 10, 65_535])
+async def test_a_body_that_nobody_reads_holds_up_no_other(first: int) -> None:
+    async with playing((FIRST_WINDOW, first)) as play:
+        server = play.server
+        await server.send(window(0, 1_000_000))  # the connection has room, each stream has not
+        stuck = play.ask(LONG)
+        one = await server.until(HEADERS)
+        got = 0
+        while got < first:
+            got += len((await server.until(DATA, one.stream)).payload)
+        other = play.ask(b"")
+        two = await server.until(HEADERS)
+        await server.send(server.answer(two.stream))
+        assert (await other.ends()).text == b"hello"
+        assert not stuck.over.is_set()
+        assert not [each for each in server.heard if each.kind == DATA]
+        # Windows may even be taken back.
+        await server.send(settings((FIRST_WINDOW, 0)))
+        await server.until(SETTINGS, flags=ACK)
+        await server.send(settings((FIRST_WINDOW, 400_000)))
+        while got < len(LONG):
+            got += len((await server.until(DATA, one.stream)).payload)
+        await server.send(server.answer(one.stream))
+        assert (await stuck.ends()).whole
+
+
+async def test_long_bodies_take_turns() -> None:
+    async with playing((FIRST_WINDOW, 1_000_000)) as play:
+        await play.server.send(window(0, 2_000_000))
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3):
+            play.ask(LONG)
+        order: list[int] = []
+        while len(order) < 3 * 19:
+            order.append((await play.server.until(DATA)).stream)
+        assert set(order[:12]) == {1, 3, 5}
+
+
+async def test_a_long_request_that_is_refused_without_being_read() -> None:
+    async with playing() as play:
+        exchange = play.ask(LONG)
+        stream = (await play.server.until(HEADERS)).stream
+        await play.server.send(play.server.head(stream, [(b":status", b"413")], end=True))
+        await exchange.ends()
+        assert (exchange.status, exchange.whole, exchange.again) == (413, True, True)
+        told = await play.server.until(RST_STREAM, stream)
+        assert int.from_bytes(told.payload, "big") == ErrorCodes.NO_ERROR
+        await play.server.send(reset(stream, 0), window(0, 100_000))
+        exchange, request = await play.asked()
+        await play.server.send(play.server.answer(request.stream))
+        assert (await exchange.ends()).text == b"hello"
+
+
+async def test_a_server_that_reads_nothing_at_all(autojump_clock: MockClock) -> None:
+    """Whoever asks can give up, and closing takes a second."""
+    async with playing((FIRST_WINDOW, LAST)) as play:
+        await play.server.send(window(0, 1_000_000_000))
+        exchange = play.ask(LONG)
+        await trio.sleep(10)
+        exchange.scope.cancel()
+        await exchange.over.wait()
+        assert trio.current_time() == 10
+        await play.client.aclose()
+        assert trio.current_time() == 11
+
+
+# --- GOAWAY ---------------------------------------------------------------------------------------------------------------------
+
+GONE = "the server closed the connection before it began with the request"
+LOST = "the server closed the connection without an answer"
+# Streams 1, 3 and 5 are under way. What the server says then; and what is said to each that is not answered: the server answers the others
+# and hangs up.
+GOODBYES: dict[str, tuple[list[bytes], dict[int, str]]] = {
+    "all are done first": ([go_away(LAST)], {}),
+    "twice": ([go_away(LAST), ping(), go_away(5)], {}),
+    "twice, and some came too late": ([go_away(LAST), go_away(3)], {5: GONE}),
+    "three times": ([go_away(LAST), go_away(3), go_away(1)], {3: GONE, 5: GONE}),
+    "some": ([go_away(1)], {3: GONE, 5: GONE}),
+    "none": ([go_away(0)], {1: GONE, 3: GONE, 5: GONE}),
+    "one that is no stream of ours": ([go_away(4)], {5: GONE}),
+    "with a reason": ([go_away(3, 11, b"too many \x00 calls")], {5: GONE}),
+    "the same twice": ([go_away(3), go_away(3)], {5: GONE}),
+    "more the second time": ([go_away(1), go_away(5)], {3: GONE, 5: GONE}),
+}
+
+
+@pytest.mark.parametrize("name", GOODBYES)
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_server_that_wants_to_go(name: str, at_once: bool) -> None:
+    words, lost = GOODBYES[name]
+    async with playing() as play:
+        server = play.server
+        exchanges = {request.stream: exchange for exchange, request in [await play.asked() for _ in range(3)]}
+        answers = [server.answer(stream) for stream in exchanges if stream not in lost]
+        if at_once:
+            await server.send(*words, *answers)
+        else:
+            for word in words:
+                await server.send(word)
+                await trio.testing.wait_all_tasks_blocked()
+            assert play.client.room == 0
+            late = await play.ask().ends()
+            assert isinstance(late.error, NotProcessed)
+            for stream, exchange in exchanges.items():
+                assert exchange.over.is_set() is (stream in lost)
+            for answer in answers:
+                await server.send(answer)
+        for stream, exchange in exchanges.items():
+            await exchange.ends()
+            if stream in lost:
+                assert isinstance(exchange.error, NotProcessed)
+                assert str(exchange.error) == lost[stream]
+            else:
+                assert (exchange.text, exchange.whole, exchange.again) == (b"hello", True, False)
+        # There is nothing more to say.
+        assert await server.ended()
+
+
+async def test_a_server_that_goes_while_nothing_is_under_way() -> None:
+    async with playing() as play:
+        await play.server.send(go_away(0))
+        assert await play.server.ended()
+        assert play.client.closed_by_server()
+        assert play.client.room == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], LOST),
+        ([go_away(1)], LOST),
+        ([go_away(1, 2)], f"{LOST} (INTERNAL_ERROR)"),
+        ([go_away(1, 11, b"calm")], f"{LOST} (ENHANCE_YOUR_CALM)"),
+        ([go_away(1, 4711)], f"{LOST} (error 4711)"),
+    ],
+)
+async def test_a_server_that_dies_with_what_it_has_begun(words: list[bytes], said: str) -> None:
+    async with playing() as play:
+        exchange, _ = await play.asked()
+        await play.server.send(*words)
+        await play.server.stream.aclose()
+        await exchange.ends()
+        assert not isinstance(exchange.error, NotProcessed)
+        assert str(exchange.error) == said
+        assert play.client.room == 0
+
+
+async def test_a_response_that_is_cut_anywhere_is_one_error() -> None:
+    async with playing() as play:
+        whole = play.server.answer(1)
+    for length in range(len(whole)):
+        async with playing() as play:
+            exchange, _ = await play.asked()
+            await play.server.send(whole[:length])
+            await play.server.stream.aclose()
+            await exchange.ends()
+            assert str(exchange.error) == (LOST if length < len(whole) - 14 else CUT)
+            assert not exchange.whole
+
+
+# --- no HTTP/2 ------------------------------------------------------------------------------------------------------------------
+
+
+SILENT = "the server closed the connection without an answer"
+
+
+@pytest.mark.parametrize(
+    ("words", "close", "said"),
+    [
+        *(
+            (words, close, f"{NO_HTTP2}{said}")
+            for close in (True, False)
+            for words, said in (
+                (b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "it speaks HTTP/1.1"),
+                (b"HTTP/1.0", "it speaks HTTP/1.1"),
+                (b"\x15\x03\x01\x00\x02\x02\x46", r"it speaks TLS; is its address https:// instead\?"),
+                (b"SSH-2.0-OpenSSH_9.9\r\n", "A frame has more than 16384 bytes"),
+                (ping(), "The first frame is not SETTINGS"),
+                (frame(SETTINGS, ACK), "The first frame is not SETTINGS"),
+            )
+        ),
+        # These may still say something: who has no more patience is the one who dials.
+        (b"", True, SILENT),
+        (settings((MOST, 5))[:5], True, SILENT),
+        (settings((MOST, 5))[:12], True, SILENT),
+    ],
+)
+async def test_who_speaks_something_else(words: bytes, close: bool, said: str) -> None:
+    ours, theirs = memory_pair()
+    client = H2Client(ours, "http")
+    async with trio.open_nursery() as nursery:
+        if words:
+            await theirs.send_all(words)
+        if close:
+            await theirs.send_eof()
+        with trio.fail_after(5), pytest.raises(ConnectFailed, match=said):
+            await client.open(nursery)
+        await client.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.send_all(b"x")
+    await theirs.aclose()
+
+
+async def test_closing_while_it_is_opened() -> None:
+    ours, theirs = memory_pair()
+    client = H2Client(ours, "http")
+    async with trio.open_nursery() as nursery:
+        with trio.move_on_after(0.01):
+            await client.open(nursery)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await client.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.send_all(b"x")
+    await client.aclose()
+    await theirs.aclose()
+
+
+async def test_cancelling_all_around_does_not_end_it_before_it_is_closed() -> None:
+    """For there may be last words to carry."""
+    ours, theirs = memory_pair()
+    client, server = H2Client(ours, "https"), H2Played(theirs)
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as opening:
+            opening.start_soon(server.greet)
+            await client.open(nursery)
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            taken: list[Action] = []
+
+            async def answer() -> None:
+                request = await server.request()
+                await server.send(server.answer(request.stream))
+
+            async with trio.open_nursery() as beside:
+                beside.start_soon(answer)
+                await client.run(RequestHead(b"DELETE", b"/", [(b"host", b"here")]), b"", taken.extend)
+            assert isinstance(taken[0], Head)
+        await client.aclose()
+    await theirs.aclose()
+
+
+async def test_nonsense_never_hangs_and_never_surprises() -> None:
+    """Whole frames that are changed a little: each request ends, or is still under way with the connection as good as before."""
+    chance = random.Random(7)
+    for _ in range(300):
+        async with playing() as play:
+            exchange, _ = await play.asked()
+            server = play.server
+            words = bytearray(
+                settings((MOST, 9))
+                + server.head(1)
+                + ping()
+                + data(1, b"hello")
+                + window(0, 5)
+                + data(1, b"!", end=True)
+            )
+            for _ in range(chance.randint(1, 4)):
+                words[chance.randrange(len(words))] = chance.choice((0, 1, 4, 5, 255, chance.randrange(256)))
+            await server.send(bytes(words))
+            await server.stream.aclose()
+            await exchange.ends()
+            assert exchange.whole or isinstance(exchange.error, ConnectionLost)

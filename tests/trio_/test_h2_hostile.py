@@ -1,0 +1,365 @@
+"""What nobody should say to a server over HTTP/2, and too much of what everybody may: what comes back, and that nobody else is harmed."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+import pytest
+import trio
+import trio.testing
+from hpack import Encoder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_core.http import Body, End, Head
+from tests.core.http.h2_frames import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    HELLO,
+    PING,
+    PREFACE,
+    PRIORITY,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    block,
+    frame,
+    number,
+    post,
+    setting,
+)
+from tests.trio_.h2_wire import CANCEL, answering, asking, given_up, h2_serving, window
+from tests.trio_.http_site import FakeSite
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+
+KIB = 1024
+WHOLE = END_HEADERS | END_STREAM
+NO_ERROR, PROTOCOL, INTERNAL, FLOW_CONTROL, STREAM_CLOSED, FRAME_SIZE = 0, 1, 2, 3, 5, 6
+REFUSED, CALM = 7, 11
+
+
+# -- What nobody should say --------------------------------------------------------------------------------------------------
+
+HEAD = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"localhost"), (b":path", b"/echo")]
+
+
+def head(*headers: tuple[bytes, bytes], without: bytes = b"") -> bytes:
+    return frame(HEADERS, WHOLE, 1, block([each for each in HEAD if each[0] != without] + list(headers)))
+
+
+# What is said behind the greeting, and how the connection ends.
+ENDS = {
+    "no settings": (PREFACE + asking(1), PROTOCOL),
+    "another protocol": (b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", PROTOCOL),
+    "half a preface": (PREFACE[:10] + b"x", PROTOCOL),
+    "a large frame": (HELLO + frame(DATA, 0, 1, length=16_385), FRAME_SIZE),
+    "the largest frame there is": (HELLO + frame(HEADERS, 0, 1, length=2**24 - 1), FRAME_SIZE),
+    "an even stream": (HELLO + asking(2), PROTOCOL),
+    "stream zero": (HELLO + asking(0), PROTOCOL),
+    "a stream twice": (HELLO + asking(3) + asking(1), PROTOCOL),
+    "a continuation of nothing": (HELLO + frame(CONTINUATION, END_HEADERS, 1, b"x"), PROTOCOL),
+    "something within a head": (HELLO + frame(HEADERS, 0, 1, b"x") + frame(PING, 0, 0, bytes(8)), PROTOCOL),
+    "data of nobody": (HELLO + frame(DATA, 0, 1, b"x"), PROTOCOL),
+    "a push": (HELLO + frame(PUSH_PROMISE, END_HEADERS, 1, number(2) + block(HEAD)), PROTOCOL),
+    "an HPACK bomb": (
+        HELLO + frame(HEADERS, WHOLE, 1, bytes(Encoder().encode([*HEAD, *[(b"x", b"v" * 3900)] * 20]))),
+        CALM,
+    ),
+    "a head without an end": (
+        HELLO + frame(HEADERS, 0, 1, b"") + frame(CONTINUATION, 0, 1, bytes(16_384)) * 5,
+        CALM,
+    ),
+    "padding longer than the frame": (HELLO + post(1) + frame(DATA, 0x08, 1, b"\x05ab"), PROTOCOL),
+    "a window that grows by nothing": (HELLO + window(0, 0), PROTOCOL),
+    "a window that grows too large": (HELLO + window(0, 2**31 - 1), FLOW_CONTROL),
+    "first windows that are too large": (HELLO + frame(SETTINGS, 0, 0, setting(4, 2**31)), FLOW_CONTROL),
+    "frames that are to be too large": (HELLO + frame(SETTINGS, 0, 0, setting(5, 2**24)), PROTOCOL),
+    "a body longer than it was to be": (
+        HELLO + asking(1, b"12345", b"/echo", (b"content-length", b"4")),
+        PROTOCOL,
+    ),
+    "a body shorter than it was to be": (
+        HELLO + asking(1, b"123", b"/echo", (b"content-length", b"4")),
+        PROTOCOL,
+    ),
+    "goaway for a stream": (HELLO + frame(GOAWAY, 0, 1, bytes(8)), PROTOCOL),
+    "a ping of seven bytes": (HELLO + frame(PING, 0, 0, bytes(7)), FRAME_SIZE),
+    "a ping for a stream": (HELLO + frame(PING, 0, 1, bytes(8)), PROTOCOL),
+}
+
+
+@pytest.mark.parametrize(("said", "code"), ENDS.values(), ids=ENDS)
+async def test_what_ends_a_connection(said: bytes, code: int, autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = served.connect()
+        await wire.send(said)
+        assert await wire.end() == code
+        await wire.stream.aclose()
+        await wait()
+        assert not served.open
+    for exchange in site.exchanges:
+        assert exchange.over or exchange.gone_at is not None
+
+
+# What is said of one request, and how its stream ends. It is stream 1; others go on.
+RESETS = {
+    "no path": (head(without=b":path"), PROTOCOL),
+    "no method": (head(without=b":method"), PROTOCOL),
+    "no authority": (head(without=b":authority"), PROTOCOL),
+    "two paths": (head((b":path", b"/")), PROTOCOL),
+    "a pseudo-header of answers": (head((b":status", b"200")), PROTOCOL),
+    "a pseudo-header behind the others": (head((b"x", b"y"), (b":path", b"/"), without=b":path"), PROTOCOL),
+    "extended connect": (head((b":protocol", b"websocket")), PROTOCOL),
+    "upper case": (head((b"X", b"y")), PROTOCOL),
+    "a line end in a value": (head((b"x", b"a\r\nb: c")), PROTOCOL),
+    "a NUL in a value": (head((b"x", b"a\0")), PROTOCOL),
+    "connection": (head((b"connection", b"keep-alive")), PROTOCOL),
+    "transfer-encoding": (head((b"transfer-encoding", b"chunked")), PROTOCOL),
+    "upgrade": (head((b"upgrade", b"h2c")), PROTOCOL),
+    "te": (head((b"te", b"gzip")), PROTOCOL),
+    "another host": (head((b"host", b"other.example")), PROTOCOL),
+    "trailers with a path": (
+        post(1) + frame(DATA, 0, 1, b"x") + frame(HEADERS, WHOLE, 1, block([(b":path", b"/")])),
+        PROTOCOL,
+    ),
+    "a second head": (asking(1, b"", b"/later") + frame(HEADERS, WHOLE, 1, block(HEAD)), STREAM_CLOSED),
+    "a window that grows too large": (post(1, b"/later") + window(1, 2**31 - 1), FLOW_CONTROL),
+}
+
+
+@pytest.mark.parametrize(("said", "code"), RESETS.values(), ids=RESETS)
+async def test_what_ends_a_stream_and_no_other(said: bytes, code: int) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(said)
+        answer = await wire.answer(1)
+        assert (answer.status, answer.reset) == (0, code)
+        await wire.send(frame(DATA, END_STREAM, 1, b"too late"))
+        assert (await wire.ask(3, b"the next")).body == b"the next"
+    assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
+
+
+REFUSALS = {
+    "a long value": (head((b"x", b"v" * 8193)), 431),
+    "too many headers": (head(*[(b"x", b"")] * 101), 431),
+    "a long path": (head((b":path", b"/" + b"x" * 8192), without=b":path"), 414),
+    "an expectation": (head((b"expect", b"a miracle")), 417),
+    "a large body": (post(1, b"/echo", (b"content-length", b"1" * 19)), 413),
+    "connect": (frame(HEADERS, WHOLE, 1, block([(b":method", b"CONNECT"), (b":authority", b"a:1")])), 501),
+    "what the site refuses": (asking(1, b"body", b"/refuse"), 403),
+    "what the site hangs up on": (asking(1, b"body", b"/hang-up"), 413),
+}
+
+
+@pytest.mark.parametrize(("said", "status"), REFUSALS.values(), ids=REFUSALS)
+async def test_what_is_refused_ends_no_other_stream(
+    said: bytes, status: int, autojump_clock: MockClock
+) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(said)
+        answer = await wire.answer(1)
+        assert answer.status == status
+        assert answer.body
+        assert (await wire.ask(3, b"the next")).body == b"the next"
+
+
+async def test_a_long_head_is_read_and_refused() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        fields = block([*HEAD, *[(b"x", b"v" * 8000)] * 5])
+        pieces = [fields[start : start + 16_384] for start in range(0, len(fields), 16_384)]
+        await wire.send(frame(HEADERS, END_STREAM, 1, pieces[0]))
+        await wire.send(
+            *[frame(CONTINUATION, 0, 1, piece) for piece in pieces[1:]], frame(CONTINUATION, END_HEADERS, 1)
+        )
+        assert (await wire.answer(1)).status == 431
+        assert (await wire.ask(3, b"the next")).body == b"the next"
+
+
+# -- What is too much --------------------------------------------------------------------------------------------------------
+
+PINGS = frame(PING, 0, 0, bytes(8))
+
+
+FLOODS = {
+    "pings": [PINGS] * 20_000,
+    "settings": [frame(SETTINGS)] * 20_000,
+    "settings that change much": [frame(SETTINGS, 0, 0, setting(4, size)) for size in range(20_000)],
+    "empty data": [post(1)] + [frame(DATA, 0, 1)] * 20_000,
+    "crumbs of data": [post(1)] + [frame(DATA, 0, 1, b"x")] * 20_000,
+    "data behind the end": [asking(1), *[frame(DATA, 0, 1, b"x")] * 20_000],
+    "windows": [window(0, 1)] * 20_000,
+    "windows of a stream": [post(1), *[window(1, 1)] * 20_000],
+    "priorities": [frame(PRIORITY, 0, 1, number(3) + b"\x10")] * 20_000,
+    "what nobody knows": [frame(0x42)] * 20_000,
+    "continuations": [frame(HEADERS, 0, 1), *[frame(CONTINUATION, 0, 1)] * 20_000],
+    "calls that are given up": [given_up(id) for id in range(1, 40_001, 2)],
+    "calls that are none": [post(id, b"no path", flags=WHOLE) for id in range(1, 40_001, 2)],
+    "calls that overflow their window": [post(id) + window(id, 2**31 - 1) for id in range(1, 40_001, 2)],
+    "calls that are too many": [post(id, b"/later") for id in range(1, 40_001, 2)],
+}
+
+
+@pytest.mark.parametrize("together", [1, 1_000])
+@pytest.mark.parametrize("said", FLOODS.values(), ids=FLOODS)
+async def test_floods_end_the_connection_before_much_is_done(
+    said: list[bytes], together: int, autojump_clock: MockClock
+) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = served.connect()
+        codes: list[int | None] = []
+        ended = trio.Event()
+
+        async def hear() -> None:
+            codes.append(await wire.end())
+            ended.set()
+
+        served.nursery.start_soon(hear)
+        await wire.send(HELLO)
+        try:
+            for start in range(0, len(said), together):
+                await wire.send(*said[start : start + together])
+                if codes:
+                    break
+                await wait()
+        except trio.BrokenResourceError:
+            pass
+        await ended.wait()
+        assert codes == [CALM]
+        assert len(site.exchanges) <= 101
+        assert len(wire.frames) <= 1_100
+        await wire.stream.aclose()
+        await wait()
+        assert not served.open
+    assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
+
+
+async def test_who_works_may_give_up_calls_too() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        ids = range(1, 40_001, 2)
+        for id in ids[:800:2]:
+            await wire.send(given_up(id), asking(id + 2, b"one"))
+            assert (await wire.answer(id + 2)).body == b"one"
+        await wire.send(*[given_up(id) for id in ids[800:900]])
+        assert (await wire.ask(ids[900], b"more")).body == b"more"
+
+
+async def test_as_many_streams_as_were_promised_and_no_more() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(*[asking(id, b"", b"/later") for id in range(1, 203, 2)])
+        assert (await wire.answer(201)).reset == REFUSED
+        assert len(site.exchanges) == 100
+        site.exchanges[0].say(Head(204, []), End())
+        served.reception.pump()
+        assert (await wire.answer(1)).status == 204
+        assert (await wire.ask(203, b"room")).body == b"room"
+
+
+# -- Whatever comes ----------------------------------------------------------------------------------------------------------
+
+IDS = st.sampled_from([1, 1, 3, 5, 7, 9, 0, 2])
+PATHS = st.sampled_from([b"/echo", b"/later", b"/stream", b"/refuse", b"/nothing", b"/large", b"bad"])
+FRAMES = st.one_of(
+    st.builds(
+        lambda id, path, flags: post(id, path, flags=flags),
+        IDS,
+        PATHS,
+        st.sampled_from([WHOLE, WHOLE, END_HEADERS]),
+    ),
+    st.builds(
+        lambda id, size, flags: frame(DATA, flags, id, bytes(size)),
+        IDS,
+        st.integers(0, 16_384),
+        st.integers(0, 1),
+    ),
+    st.builds(window, IDS, st.sampled_from([1, 100, 70_000, 2**31 - 1])),
+    st.builds(lambda id: frame(RST_STREAM, 0, id, number(CANCEL)), IDS),
+    st.builds(
+        lambda key, value: frame(SETTINGS, 0, 0, setting(key, value)),
+        st.integers(1, 8),
+        st.integers(0, 70_000),
+    ),
+    st.builds(lambda id: frame(HEADERS, WHOLE, id, block([(b"x", b"y")])), IDS),
+    st.builds(frame, st.integers(0, 12), st.integers(0, 255), IDS, st.binary(max_size=20)),
+    st.just(frame(SETTINGS, ACK)),
+    st.just(frame(GOAWAY, 0, 0, bytes(8))),
+    st.binary(max_size=30),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(FRAMES, max_size=25), st.integers(1, 40_000), st.booleans())
+def test_whatever_comes_nothing_is_left(frames: list[bytes], size: int, stops: bool) -> None:
+    said = HELLO + b"".join(frames)
+    faults: list[str] = []
+
+    class Ears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            faults.append(record.getMessage())
+
+    async def main() -> None:
+        site = answering(200_000)
+        async with h2_serving(site) as served:
+            wire = served.connect()
+
+            async def hear() -> None:
+                with suppress(trio.ClosedResourceError):
+                    await wire.end()
+
+            served.nursery.start_soon(hear)
+            with suppress(trio.BrokenResourceError):
+                for start in range(0, len(said), size):
+                    await wire.send(said[start : start + size])
+            await wait()
+            for exchange in site.exchanges:
+                if (
+                    exchange.head.target in (b"/later", b"/stream")
+                    and not exchange.over
+                    and not exchange.reading
+                ):
+                    exchange.say(
+                        Body(b"x" * 10_000), End()
+                    ) if exchange.head.target == b"/stream" else exchange.say(Head(204, []), End())
+            served.reception.pump()
+            if stops:
+                served.connections[0].wind_down()
+            await trio.sleep(200)
+            await wire.stream.aclose()
+            await wait()
+            assert not served.open
+            connection = served.connections[0]
+            kept = (
+                connection._streams,
+                connection._poked,
+                connection._unsent,
+                connection._bodies,
+                connection._waiting,
+            )
+            assert not any(kept)
+            assert not connection._unwanted
+            assert connection._held == 0
+        assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
+
+    ears = Ears(logging.WARNING)
+    logging.getLogger("mcp_trio").addHandler(ears)
+    try:
+        trio.run(main, clock=MockClock(autojump_threshold=0))
+    finally:
+        logging.getLogger("mcp_trio").removeHandler(ears)
+    assert faults == []

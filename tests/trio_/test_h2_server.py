@@ -1,0 +1,725 @@
+"""One HTTP/2 connection of a server: what is read, what is written and when it ends. The site behind it does what it is told."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.http import Body, End, Head
+from mcp_trio._http_connection import Exchanged
+from tests.core.http.h2_frames import (
+    ACK,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    HELLO,
+    PING,
+    PREFACE,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    block,
+    frame,
+    number,
+    post,
+    setting,
+)
+from tests.trio_.h2_wire import CANCEL, H2Wire, answering, asking, given_up, h2_serving, window
+from tests.trio_.http_site import FakeExchange, FakeSite
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+
+KIB = 1024
+WHOLE = END_HEADERS | END_STREAM
+NO_ERROR, PROTOCOL, INTERNAL, FLOW_CONTROL, STREAM_CLOSED, FRAME_SIZE = 0, 1, 2, 3, 5, 6
+REFUSED = 7
+
+
+# -- Requests and answers ----------------------------------------------------------------------------------------------------
+
+
+async def test_requests_are_answered_on_one_connection() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        for id, body in (1, b"one"), (3, b""), (5, b"x" * 16_384), (7, b"four"):
+            answer = await wire.ask(id, body)
+            assert (answer.status, answer.body, answer.reset) == (200, body, None)
+            assert answer.headers[b"content-type"] == b"text/plain"
+            assert answer.headers[b"content-length"] == b"%d" % len(body)
+            assert answer.headers[b"date"].endswith(b" GMT")
+        assert repr(served.connections[0]) == "<H2Connection, 0 streams>"
+    assert [exchange.body for exchange in site.exchanges] == [b"one", b"", b"x" * 16_384, b"four"]
+    assert repr(served.connections[0]) == "<H2Connection, closing>"
+
+
+async def test_what_the_site_learns_of_a_head() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(
+            asking(1, b"", b"/echo?a=b", (b"x-name", b"Value"), (b"cookie", b"a=b"), (b"cookie", b"c=d"))
+        )
+        await wire.answer(1)
+    head = site.exchanges[0].head
+    assert (head.method, head.target) == (b"POST", b"/echo?a=b")
+    assert head.headers == [(b"host", b"localhost"), (b"x-name", b"Value"), (b"cookie", b"a=b; c=d")]
+    assert repr(site.exchanges[0].token).startswith("<ServedStream 1, ")
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_many_at_once_however_they_are_split(size: int) -> None:
+    said = HELLO + asking(1, b"one") + asking(3, b"two") + asking(5) + asking(7, b"four")
+    async with h2_serving(FakeSite()) as served:
+        wire = served.connect()
+        for start in range(0, len(said), size):
+            await wire.send(said[start : start + size])
+        assert [(await wire.answer(id)).body for id in (1, 3, 5, 7)] == [b"one", b"two", b"", b"four"]
+
+
+async def test_answers_leave_as_they_come() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/later"), asking(3, b"", b"/later"))
+        assert (await wire.ask(5, b"at once")).body == b"at once"
+        for id, exchange in (3, site.exchanges[1]), (1, site.exchanges[0]):
+            exchange.say(Head(200, []), Body(b"at last"), End())
+            served.reception.pump()
+            assert (await wire.answer(id)).body == b"at last"
+
+
+async def test_a_stream_is_told_piece_by_piece() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        for piece in b"one", b"two":
+            site.exchanges[0].say(Body(piece))
+            served.reception.pump()
+            assert (await wire.until(DATA, 1)).payload == piece
+        site.exchanges[0].say(End())
+        served.reception.pump()
+        assert (await wire.until(DATA, 1, END_STREAM)).payload == b""
+        assert wire.answers[1].body == b"onetwo"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [(b"POST", b"/nothing", 204), (b"HEAD", b"/echo", 200), (b"HEAD", b"/large", 200)],
+)
+async def test_what_has_no_body_gets_none(method: bytes, path: bytes, status: int) -> None:
+    site = FakeSite()
+    site.on_complete = lambda exchange: (
+        exchange.say(Head(200, []), Body(b"x" * 100), End()) if exchange.head.target == b"/large" else None
+    )
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1, path, flags=WHOLE, method=method))
+        answer = await wire.answer(1)
+        assert (answer.status, answer.body) == (status, b"")
+        assert (await wire.ask(3, b"and on")).body == b"and on"
+
+
+async def test_headers_of_connections_are_left_out() -> None:
+    site = FakeSite()
+    headers = [(b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"X-Kept", b"y")]
+    site.on_complete = lambda exchange: exchange.say(Head(200, headers), End())
+    async with h2_serving(site) as served:
+        answer = await (await served.meet()).ask(1, b"", b"/any")
+        assert set(answer.headers) == {b"x-kept", b"date"}
+
+
+async def test_trailers_are_the_end_of_a_body_and_no_more() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1), frame(DATA, 0, 1, b"body"), frame(HEADERS, WHOLE, 1, block([(b"x", b"y")])))
+        assert (await wire.answer(1)).body == b"body"
+
+
+async def test_who_waits_for_a_word_before_the_body_gets_it() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1, b"/echo", (b"expect", b"100-continue")))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        assert wire.informed == [(1, 100)]
+        await wire.send(frame(DATA, END_STREAM, 1, b"body"))
+        assert (await wire.answer(1)).body == b"body"
+        await wire.send(post(3, b"/refuse", (b"expect", b"100-continue")))
+        assert (await wire.answer(3)).status == 403
+        await wire.send(asking(5, b"body", b"/echo", (b"expect", b"100-continue")))
+        assert (await wire.answer(5)).status == 200
+        assert wire.informed == [(1, 100)]
+
+
+async def test_padding_and_priorities_are_nobodys_business() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        fields = block(
+            [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/echo")]
+        )
+        await wire.send(
+            frame(PRIORITY, 0, 5, number(0) + b"\x10"),
+            frame(HEADERS, END_HEADERS | 0x28, 1, b"\x03" + number(5) + b"\x10" + fields + bytes(3)),
+            frame(DATA, END_STREAM | 0x08, 1, b"\x04body" + bytes(4)),
+            frame(0x42, 0xFF, 1, b"what nobody knows"),
+        )
+        assert (await wire.answer(1)).body == b"body"
+
+
+# -- Windows: what is sent ---------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_goes_out_as_there_is_room() -> None:
+    site = answering(300_000)
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/large"))
+        await wire.settle()
+        assert len(wire.answers[1].body) == 65_535
+        await wire.send(window(1, 100_000))
+        await wire.settle()
+        assert len(wire.answers[1].body) == 65_535  # the connection has none
+        await wire.send(window(0, 50_000))
+        await wire.settle()
+        assert len(wire.answers[1].body) == 115_535
+        assert (await wire.ask(3)).status == 200  # what has no body needs no room
+        await wire.send(window(0, 2**30), window(1, 2**30))
+        assert len((await wire.answer(1)).body) == 300_000
+        sizes = [len(each.payload) for each in wire.frames if each.kind == DATA]
+        assert max(sizes) == 16_384
+
+
+async def test_settings_move_windows_too() -> None:
+    async with h2_serving(answering(100_000)) as served:
+        wire = served.connect()
+        await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 0)), asking(1, b"", b"/large"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        await wire.settle()
+        assert wire.answers[1].body == b""
+        await wire.send(frame(SETTINGS, 0, 0, setting(4, 1_000)))
+        await wire.settle()
+        assert len(wire.answers[1].body) == 1_000
+        await wire.send(frame(SETTINGS, 0, 0, setting(4, 10)), window(1, 500))  # there is less than none now
+        await wire.settle()
+        assert len(wire.answers[1].body) == 1_000
+        await wire.send(window(1, 600))
+        await wire.settle()
+        assert len(wire.answers[1].body) == 1_110
+
+
+async def test_what_is_said_is_taken_when_what_was_said_before_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        taken: list[FakeExchange] = []
+        monkeypatch.setattr(served.reception, "taken", taken.append)
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        exchange = site.exchanges[0]
+        assert taken == [exchange]  # a head needs no room
+        exchange.say(Body(b"a" * 100_000))
+        served.reception.pump()
+        await wire.settle()
+        exchange.say(Body(b"b" * 100_000))
+        served.reception.pump()
+        await wire.settle()
+        assert taken == [exchange]
+        assert [len(action.data) for action in exchange._actions if isinstance(action, Body)] == [100_000]
+        await wire.send(window(0, 2**20), window(1, 40_000))
+        await wire.settle()
+        assert taken == [exchange] * 2
+        assert wire.answers[1].body == b"a" * 100_000 + b"b" * 5_535
+        assert not exchange._actions
+
+
+async def test_a_hundred_answers_that_nobody_reads_hold_up_nobody_else(autojump_clock: MockClock) -> None:
+    site = answering(100_000)
+    async with h2_serving(site) as served:
+        wire = served.connect()
+        # Each stream gets room for nothing.
+        await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 0)))
+        await wire.send(*[asking(id, b"", b"/large") for id in range(1, 199, 2)])
+        for id in range(199, 219, 2):
+            await trio.sleep(1)
+            await wire.send(asking(id, b"quick"), window(id, 5))
+            assert (await wire.answer(id)).body == b"quick"
+        await trio.sleep(30)
+        await wire.settle()
+        for id in range(1, 199, 2):
+            assert (wire.answers[id].reset, wire.answers[id].body) == (CANCEL, b"")
+        await wire.send(asking(221, b"and on"), window(221, 6))
+        assert (await wire.answer(221)).body == b"and on"
+        assert all(exchange.over for exchange in site.exchanges)
+
+
+async def test_who_reads_slowly_but_reads_may_go_on(autojump_clock: MockClock) -> None:
+    site = answering(100_000)
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/large"), asking(3, b"", b"/later"))
+        for _ in range(35):
+            await trio.sleep(29)
+            await wire.send(window(0, 1_000), window(1, 1_000))
+            await wire.settle()
+        assert len((await wire.answer(1)).body) == 100_000
+        assert trio.current_time() > 1_000
+        assert site.exchanges[1].gone_at is None
+
+
+async def test_a_stream_that_is_not_read_is_lost_and_its_exchange_hears_of_it(
+    autojump_clock: MockClock,
+) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        start = trio.current_time()
+        site.exchanges[0].say(Body(b"x" * 65_536))
+        served.reception.pump()
+        assert (await wire.answer(1)).reset == CANCEL
+        assert site.exchanges[0].gone_at == start + 30
+        assert [(told.status, told.size) for told in served.told] == [(200, 65_536)]
+
+
+async def test_large_answers_take_turns() -> None:
+    async with h2_serving(answering(150_000)) as served:
+        wire = served.connect()
+        await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 2**20)), window(0, 2**20))
+        await wire.send(asking(1, b"", b"/large"), asking(3, b"", b"/large"), asking(5, b"quick"))
+        for id in 1, 3, 5:
+            await wire.answer(id)
+        streams = [each.stream for each in wire.frames if each.kind == DATA]
+        assert streams[:5] == [1, 3, 5, 1, 3]
+
+
+async def test_who_takes_nothing_at_all_loses_the_connection(autojump_clock: MockClock) -> None:
+    site = answering(1_000_000)
+    async with h2_serving(site) as served:
+        wire = served.connect()
+        await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 2**20)), window(0, 2**20))
+        await wire.send(asking(1, b"", b"/large"), asking(3, b"", b"/later"))
+        await trio.sleep(29)
+        assert served.open == 1
+        await trio.sleep(2)
+        assert served.open == 0
+        assert site.exchanges[1].gone_at == 30
+
+
+# -- Windows: what is read ---------------------------------------------------------------------------------------------------
+
+
+def room_given(wire: H2Wire, stream: int) -> int:
+    return sum(each.number for each in wire.frames if (each.kind, each.stream) == (WINDOW_UPDATE, stream))
+
+
+async def test_a_long_body_gets_room_as_it_is_read() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1))
+        room, sent = 65_535, 0
+        while sent < 1_500_000:
+            size = min(16_384, room - sent)
+            assert size > 0
+            await wire.send(frame(DATA, 0, 1, b"x" * size))
+            sent += size
+            await wire.settle()
+            room = 65_535 + room_given(wire, 1)
+            assert room - sent <= 256 * KIB
+        await wire.send(frame(DATA, END_STREAM, 1))
+        await wait()
+        assert len(site.exchanges[0].body) == sent
+        assert room_given(wire, 0) >= sent - 1024 * KIB
+
+
+async def test_a_short_body_needs_none() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        for id in range(1, 11, 2):
+            await wire.send(post(id), *[frame(DATA, 0, id, b"x" * 15_000)] * 2)
+            await wire.settle()
+            await wire.send(frame(DATA, END_STREAM, id))
+            await wire.until(HEADERS, id, END_HEADERS)
+        assert not any(each.kind == WINDOW_UPDATE for each in wire.frames)
+
+
+async def test_a_body_that_nobody_wants_gets_none(autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
+        answer = await wire.answer(1)
+        assert (answer.status, answer.reset) == (403, None)
+        await trio.sleep(0.5)
+        await wire.send(frame(DATA, END_STREAM, 1, b"x"))  # most clients read an answer only now
+        await wire.settle()
+        assert wire.answers[1].reset is None
+        assert room_given(wire, 1) == 0
+
+
+@pytest.mark.parametrize("much", [True, False])
+async def test_only_so_much_of_it_is_thrown_away(much: bool, autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
+        await wire.until(DATA, 1, END_STREAM)
+        start = trio.current_time()
+        if much:
+            await wire.send(frame(DATA, 0, 1, b"x" * 16_384), frame(DATA, 0, 1, b"x" * 16_384))
+        assert (await wire.until(RST_STREAM, 1)).number == NO_ERROR
+        assert trio.current_time() == start + (0 if much else 1)
+        await wire.send(frame(DATA, END_STREAM, 1, b"too late"))
+        assert (await wire.ask(3, b"the next")).body == b"the next"
+
+
+async def test_incomplete_bodies_hold_so_much_and_the_oldest_goes_on(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr("mcp_trio._h2_server._HELD", 130_000)
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        for id in 1, 3, 5:
+            await wire.send(post(id), *[frame(DATA, 0, id, b"x" * 16_000)] * 4)
+            await wire.settle()
+        assert [room_given(wire, id) > 0 for id in (1, 3, 5)] == [True, True, False]
+        for _ in range(5):
+            await trio.sleep(20)
+            await wire.send(*[frame(DATA, 0, id, b"x" * 16_000) for id in (1, 3, 1, 3)])
+            await wire.settle()
+        assert not wire.answers  # the third one is not to blame
+        await wire.send(frame(DATA, END_STREAM, 1), frame(DATA, END_STREAM, 3))
+        await wire.until(WINDOW_UPDATE, 5)
+        await wire.send(*[frame(DATA, 0, 5, b"x" * 16_000)] * 2, frame(DATA, END_STREAM, 5))
+        await wait()
+        assert [len(exchange.body) for exchange in site.exchanges] == [224_000, 224_000, 96_000]
+
+
+async def test_more_of_a_body_than_there_is_room_for_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mcp_trio._h2_server._HELD", 0)
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.send(post(1), post(3), *[frame(DATA, 0, 3, b"x" * 16_384)] * 3)
+        await wire.settle()
+        await wire.send(frame(DATA, 0, 3, b"x" * 16_384))
+        assert await wire.end() == FLOW_CONTROL
+
+
+# -- Deadlines ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        PREFACE[:10],
+        PREFACE,
+        PREFACE + frame(SETTINGS)[:5],
+        HELLO + post(1)[:20],
+        HELLO + frame(HEADERS, 0, 1),
+    ],
+)
+async def test_a_greeting_and_a_head_have_their_time(said: bytes, autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = served.connect()
+        if said:
+            await wire.send(said)
+        assert await wire.end() == NO_ERROR
+        assert trio.current_time() == 10
+        await wire.stream.aclose()
+        await wait()
+        assert not served.open
+
+
+async def test_a_later_head_has_its_time_too(autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.ask(1)
+        await trio.sleep(50)
+        await wire.send(post(3)[:20])
+        assert await wire.end() == NO_ERROR
+        assert trio.current_time() == 60
+
+
+async def test_a_connection_is_closed_when_nobody_needs_it(autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await trio.sleep(50)
+        await wire.ask(1)
+        await wire.send(asking(3, b"", b"/later"))
+        await trio.sleep(300)
+        await wire.send(frame(RST_STREAM, 0, 3, number(CANCEL)))
+        await wire.settle()
+        start = trio.current_time()
+        assert await wire.end() == NO_ERROR
+        assert trio.current_time() == start + 60
+
+
+@pytest.mark.parametrize("piece", [1_100, 900])
+async def test_a_body_may_be_slow_but_not_too_slow(piece: int, autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1), asking(3, b"", b"/later"))
+        for _ in range(100):
+            await trio.sleep(1)
+            if 1 in wire.answers:
+                break
+            await wire.send(frame(DATA, 0, 1, b"x" * piece))
+            await wire.settle()
+        if piece < 1_024:
+            assert wire.answers[1].status == 408
+            assert site.exchanges[0].gone_at == pytest.approx(30)
+        else:
+            await wire.send(frame(DATA, END_STREAM, 1))
+            assert (await wire.answer(1)).status == 200
+        assert site.exchanges[1].gone_at is None
+
+
+# -- How it ends -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_reset_is_a_client_that_goes(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"), asking(3, b"", b"/later"), post(5))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        await trio.sleep(7)
+        await wire.send(*[frame(RST_STREAM, 0, id, number(CANCEL)) for id in (1, 3, 5)])
+        await wire.settle()
+        assert [exchange.gone_at for exchange in site.exchanges] == [7, 7, 7]
+        for exchange in site.exchanges:
+            exchange.say(Body(b"to nobody"))
+        served.reception.pump()
+        assert (await wire.ask(7, b"and on")).body == b"and on"
+        assert [told.status for told in served.told] == [200, 0, 0, 200]
+
+
+async def test_what_is_given_up_in_the_same_breath_is_not_begun() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(given_up(1), asking(3, b"body"))
+        assert (await wire.answer(3)).body == b"body"
+    assert len(site.exchanges) == 1
+
+
+@pytest.mark.parametrize("half", [True, False])
+async def test_who_goes_takes_all_his_requests_along(half: bool, autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"), asking(3, b"", b"/later"), post(5))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        await trio.sleep(7)
+        if half:
+            await wire.stream.send_eof()  # type: ignore[attr-defined]
+        else:
+            await wire.stream.aclose()
+        await wait()
+        assert [exchange.gone_at for exchange in site.exchanges] == [7, 7, 7]
+        assert not served.open
+        assert served.connections[0]._held == 0
+
+
+async def test_a_disconnect_at_every_byte_of_a_request() -> None:
+    said = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
+    for size in range(0, len(said) + 1, 3):
+        site = FakeSite()
+        async with h2_serving(site) as served:
+            wire = served.connect()
+            if size:
+                await wire.send(said[:size])
+            await wait()
+            await wire.stream.aclose()
+            await wait()
+            assert not served.open
+        assert all(exchange.gone_at is not None for exchange in site.exchanges)
+
+
+async def test_the_end_is_told_twice_and_nothing_is_lost(autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/later"))
+        await wait()
+        served.connections[0].wind_down()
+        first = await wire.until(GOAWAY)
+        assert (first.number, first.payload[4:8]) == (2**31 - 1, bytes(4))
+        ping = await wire.until(PING)
+        # A request that has crossed the word is answered.
+        await wire.send(asking(3, b"crossed"), frame(PING, ACK, 0, ping.payload))
+        assert (await wire.answer(3)).body == b"crossed"
+        second = await wire.until(GOAWAY)
+        assert (second.number, second.payload[4:8]) == (3, bytes(4))
+        # One that has not is not begun, and may be made elsewhere.
+        await wire.send(asking(5, b"late"))
+        assert (await wire.answer(5)).reset == REFUSED
+        served.connections[0].wind_down()  # harmless
+        site.exchanges[0].say(Head(204, []), End())
+        served.reception.pump()
+        assert (await wire.answer(1)).status == 204
+        await wire.end()
+        assert len(site.exchanges) == 2
+
+
+async def test_the_second_word_does_not_wait_for_the_client_for_ever() -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/later"))
+        await wait()
+        served.connections[0].wind_down()
+        served.connections[0].wind_down()
+        assert [(await wire.until(GOAWAY)).number for _ in range(2)] == [2**31 - 1, 1]
+
+
+async def test_a_connection_without_a_request_ends_at_once(autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.ask(1)
+        served.connections[0].wind_down()
+        assert await wire.end() == NO_ERROR
+        assert [each.number for each in wire.frames if each.kind == GOAWAY] == [1]
+        await wire.stream.aclose()
+        await wait()
+        assert not served.open
+
+
+@pytest.mark.parametrize("code", [NO_ERROR, INTERNAL])
+async def test_a_client_that_takes_its_leave_gets_its_answers(code: int, autojump_clock: MockClock) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/later"), frame(GOAWAY, 0, 0, number(0) + number(code)))
+        await trio.sleep(5)
+        site.exchanges[0].say(Head(200, []), Body(b"at last"), End())
+        served.reception.pump()
+        assert (await wire.answer(1)).body == b"at last"
+        assert await wire.end() == NO_ERROR
+
+
+async def test_a_connection_that_has_carried_much_ends_in_good_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_trio._h2_server._REQUESTS", 3)
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        for id in 1, 3:
+            await wire.ask(id)
+        await wire.send(asking(5, b"the last"))
+        assert (await wire.answer(5)).body == b"the last"
+        assert await wire.end() == NO_ERROR
+
+
+# -- Faults of our own -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [b"/fault", b"/fault-later", b"/bad-header"])
+async def test_a_fault_of_ours_is_told_to_the_log_and_ends_one_stream(
+    path: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/later"))
+        answer = await wire.ask(3, b"", path)
+        assert (answer.status, answer.body) == (500, b"Internal error.\n")
+        assert (await wire.ask(5, b"and on")).body == b"and on"
+        site.exchanges[0].say(Head(200, []), Body(b"unharmed"), End())
+        served.reception.pump()
+        assert (await wire.answer(1)).body == b"unharmed"
+    assert ["our own fault" in record.message for record in caplog.records] == [True]
+
+
+async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+
+        def fail() -> None:
+            raise ZeroDivisionError("a mistake of our own")
+
+        site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign,assignment]
+        site.exchanges[0].say(Body(b"x"))
+        served.reception.pump()
+        assert (await wire.answer(1)).reset == INTERNAL
+        assert site.exchanges[0].gone_at is not None
+        assert (await wire.ask(3, b"and on")).body == b"and on"
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("place", ["_receive", "_send_bodies", "_set_deadline", "_wait_no_longer", "_read"])
+async def test_a_fault_of_the_connection_ends_it(
+    place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    site = FakeSite()
+    async with h2_serving(site) as served:
+        wire, other = await served.meet(), await served.meet()
+        await wire.send(post(1, b"/later"))
+        await wait()
+
+        def fail(*given: object) -> None:
+            raise ZeroDivisionError("a mistake of our own")
+
+        monkeypatch.setattr(served.connections[0], place, fail)
+        if place == "_read":
+            wire = served.connect()
+            monkeypatch.setattr(served.connections[2], place, fail)
+        else:
+            await wire.send(asking(3, b"body"))
+        code = await wire.end()
+        assert code in (INTERNAL, None)
+        await wire.stream.aclose()
+        await wait()
+        assert served.open == (2 if place == "_read" else 1)
+        assert (await other.ask(1, b"and on")).body == b"and on"
+    assert any("our own fault" in record.message for record in caplog.records)
+
+
+async def test_every_exchange_is_told_of(autojump_clock: MockClock) -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.ask(1, b"body")
+        await wire.send(asking(3, b"", b"/later"))
+        await trio.sleep(3)
+        await wire.send(frame(RST_STREAM, 0, 3, number(CANCEL)))
+        await wire.ask(5, b"", b"/refuse")
+        await wire.send(post(7, b"no path", flags=END_HEADERS | END_STREAM))
+        await wire.settle()
+        assert served.told == [
+            Exchanged("POST", "/echo", 200, 0.0, 4),
+            Exchanged("POST", "/later", 0, 3.0, 0),
+            Exchanged("POST", "/refuse", 403, 0.0, 2),
+        ]
+
+
+async def test_who_is_told_may_fail(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(told: Exchanged) -> None:
+        raise ZeroDivisionError
+
+    async with h2_serving(FakeSite()) as served:
+        wire = served.connect()
+        served.connections[0]._on_exchange = fail
+        await wire.meet()
+        assert (await wire.ask(1, b"one")).body == b"one"
+        assert (await wire.ask(3, b"two")).body == b"two"
+    assert [(record.levelno, record.message) for record in caplog.records] == [
+        (logging.ERROR, "on_exchange failed")
+    ] * 2

@@ -1,0 +1,501 @@
+"""A server of MCP over HTTP/2: conversations, handlers that wait for windows, who speaks what on which port, and clients of others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import ssl
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from mcp_core.http import PlainAnswer
+from mcp_core.registry import Context, Server
+from mcp_trio import serve_http
+from tests.core.helpers import C, D, E, Message, encoded, initialize, modern, request
+from tests.core.http.h2_frames import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HELLO,
+    PREFACE,
+    RST_STREAM,
+    frame,
+    number,
+    post,
+)
+from tests.trio_.h2_wire import H2Answer, H2Wire, window
+from tests.trio_.http_site import HttpWire, get
+from tests.trio_.http_talk import events_in, served_over_http
+from tests.trio_.test_guarded_server import Slow, guard, house
+from tests.trio_.wire import PATIENCE
+
+if TYPE_CHECKING:
+    pass
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+CANCEL = 8
+ROUTES = {"/healthz": lambda head: PlainAnswer(200, b"ok\n")}
+
+
+def make(notes: list[str]) -> Server:
+    server = Server("teahouse")
+
+    @server.tool
+    def hello() -> str:
+        """Say hello."""
+        return "hello"
+
+    @server.tool
+    async def sleep(seconds: float) -> str:
+        """Sleep."""
+        try:
+            await trio.sleep(seconds)
+        except trio.Cancelled:
+            notes.append("cancelled")
+            raise
+        return "slept"
+
+    @server.tool
+    async def steps(context: Context, count: int, size: int = 0) -> str:
+        """Take steps."""
+        for step in range(count):
+            await context.progress(step, message="x" * size)
+            notes.append(f"step {step}")
+        return "there"
+
+    return server
+
+
+class H2Talker(H2Wire):
+    """A client of `version`. `session` is what it was given to show."""
+
+    def __init__(self, stream: trio.abc.Stream, version: str) -> None:
+        super().__init__(stream)
+        self.version = version
+        self.session = b""
+        self.id = -1
+
+    def posting(self, message: Message, path: bytes = b"/mcp") -> bytes:
+        """The bytes of a POST of `message`, on a new stream, which is `id` then."""
+        self.id += 2
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"accept", b"application/json, text/event-stream"),
+        ]
+        if message.get("method") != "initialize":
+            headers.append((b"mcp-protocol-version", self.version.encode()))
+        if self.session:
+            headers.append((b"mcp-session-id", self.session))
+        if self.version == E:
+            headers.append((b"mcp-method", message["method"].encode()))
+            if "name" in message.get("params", {}):
+                headers.append((b"mcp-name", message["params"]["name"].encode()))
+        return post(self.id, path, *headers) + frame(DATA, END_STREAM, self.id, encoded(message))
+
+    async def post(self, message: Message) -> H2Answer:
+        await self.send(self.posting(message))
+        return await self.answer(self.id)
+
+    def calling(self, id: Any, name: str, arguments: dict[str, Any] | None = None, **meta: Any) -> Message:
+        params = {"name": name, "arguments": arguments or {}}
+        if self.version == E:
+            return modern(id, "tools/call", params, **meta)
+        return request(id, "tools/call", {**params, "_meta": meta} if meta else params)
+
+    async def shake_hands(self) -> None:
+        await self.meet()
+        if self.version != E:
+            answer = await self.post(initialize(self.version))
+            assert answer.status == 200, answer
+            self.session = answer.headers[b"mcp-session-id"]
+            assert (await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
+
+
+def text_of(message: Message) -> str:
+    text = message["result"]["content"][0]["text"]
+    assert isinstance(text, str)
+    return text
+
+
+# -- Conversations -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2025-03-26", C, D, E])
+async def test_calls_side_by_side(version: str, autojump_clock: MockClock) -> None:
+    async with served_over_http(make([])) as listener:
+        talker = H2Talker(listener.connect(), version)
+        await talker.shake_hands()
+        ids = []
+        for seconds in range(50, 0, -1):
+            await talker.send(talker.posting(talker.calling(seconds, "sleep", {"seconds": seconds})))
+            ids.append(talker.id)
+        quick = await talker.post(talker.calling("quick", "hello"))
+        assert quick.headers[b"content-type"] == b"application/json"
+        assert text_of(json.loads(quick.body)) == "hello"
+        assert trio.current_time() == 0
+        for id in reversed(ids):
+            answer = await talker.answer(id)
+            message = json.loads(answer.body) if answer.body[:1] == b"{" else events_in(answer.body)[-1]
+            assert text_of(message) == "slept"
+        assert trio.current_time() == 50
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_progress_comes_as_a_stream(version: str) -> None:
+    async with served_over_http(make([])) as listener:
+        talker = H2Talker(listener.connect(), version)
+        await talker.shake_hands()
+        answer = await talker.post(talker.calling(1, "steps", {"count": 3}, progressToken="t"))
+        assert answer.headers[b"content-type"] == b"text/event-stream"
+        *steps, result = events_in(answer.body)
+        assert [step["params"]["progress"] for step in steps] == [0, 1, 2]
+        assert text_of(result) == "there"
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_a_handler_waits_for_the_window_of_its_own_client(
+    version: str, autojump_clock: MockClock
+) -> None:
+    notes: list[str] = []
+    async with served_over_http(make(notes)) as listener:
+        talker = H2Talker(listener.connect(), version)
+        await talker.shake_hands()
+        await talker.send(window(0, 2**30))
+        await talker.send(
+            talker.posting(talker.calling(1, "steps", {"count": 1_000, "size": 1_000}, progressToken="t"))
+        )
+        slow = talker.id
+        await wait()
+        await talker.settle()
+        for id in range(2, 12):
+            assert text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body)) == "hello"
+        await wait()
+        taken = len(notes)
+        assert 50 < taken < 300  # what has left, what was taken, and what may wait
+        for id in range(12, 22):
+            assert text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body)) == "hello"
+        assert len(notes) == taken
+        await talker.send(window(slow, 100_000))
+        await talker.settle()
+        await wait()
+        assert taken < len(notes) < 500
+        await talker.send(window(slow, 2**30))
+        answer = await talker.answer(slow)
+        assert len(notes) == 1_000
+        assert text_of(events_in(answer.body)[-1]) == "there"
+
+
+async def test_a_reset_withdraws_a_call_where_the_revision_says_so(autojump_clock: MockClock) -> None:
+    notes: list[str] = []
+    async with served_over_http(make(notes)) as listener:
+        for version, cancels in (E, True), (D, False):
+            talker = H2Talker(listener.connect(), version)
+            await talker.shake_hands()
+            await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 100})))
+            await talker.settle()
+            await talker.send(frame(RST_STREAM, 0, talker.id, number(CANCEL)))
+            await talker.settle()
+            await wait()
+            assert notes == (["cancelled"] if cancels else [])
+            assert (await talker.post(talker.calling(2, "hello"))).status == 200
+            notes.clear()
+
+
+async def test_the_server_stops_in_good_order(autojump_clock: MockClock) -> None:
+    notes: list[str] = []
+    stop = trio.Event()
+    async with served_over_http(make(notes), stop=stop, grace=5) as listener:
+        busy, idle, silent = (
+            H2Talker(listener.connect(), E),
+            H2Talker(listener.connect(), E),
+            H2Wire(listener.connect()),
+        )
+        await busy.shake_hands()
+        await idle.shake_hands()
+        await busy.send(busy.posting(busy.calling(1, "sleep", {"seconds": 3})))
+        await busy.send(busy.posting(busy.calling(2, "sleep", {"seconds": 100})))
+        await busy.settle()
+        stop.set()
+        assert await idle.end() == 0
+        await idle.stream.aclose()
+        assert not await silent.more()
+        assert (await busy.until(GOAWAY)).number == 2**31 - 1
+        assert (await busy.post(busy.calling(3, "hello"))).status == 503
+        answer = await busy.answer(1)
+        assert text_of(json.loads(answer.body)) == "slept"
+        assert (await busy.answer(3)).whole
+        assert notes == ["cancelled"]
+        assert await busy.end() == 0
+
+
+# -- A guard that takes its time ---------------------------------------------------------------------------------------------
+
+
+def guarded_call(talker: H2Talker, token: str) -> tuple[bytes, bytes]:
+    """The head and the body of a call by who has `token`."""
+    message = talker.calling(1, "whoami")
+    fields = [
+        (b"content-type", b"application/json"),
+        (b"accept", b"application/json, text/event-stream"),
+        (b"mcp-protocol-version", E.encode()),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", b"whoami"),
+        (b"authorization", b"Bearer " + token.encode()),
+    ]
+    talker.id += 2
+    return post(talker.id, b"/mcp", *fields), encoded(message)
+
+
+async def test_a_guard_holds_up_nobody_else_and_no_byte_is_lost() -> None:
+    slow = Slow()
+    async with served_over_http(house(), guards={"/mcp": guard(slow)}, routes=ROUTES) as listener:
+        talker = H2Talker(listener.connect(), E)
+        await talker.meet()
+        ends = []
+        for token in "ann", "eve", "ann":
+            head, body = guarded_call(talker, token)
+            await talker.send(head, frame(DATA, 0, talker.id, body[:10]))
+            ends.append(frame(DATA, END_STREAM, talker.id, body[10:]))
+        await talker.send(ends[0], ends[1])
+        await slow.came.wait()
+        await talker.send(post(7, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET"))
+        assert (await talker.answer(7)).status == 200
+        assert talker.answers.keys() == {7}
+        slow.go.set()
+        assert text_of(json.loads((await talker.answer(1)).body)) == "ann"
+        assert (await talker.answer(3)).status == 401
+        await talker.send(ends[2])
+        assert text_of(json.loads((await talker.answer(5)).body)) == "ann"
+
+
+async def test_who_gives_up_meanwhile_takes_his_verifier_along() -> None:
+    slow = Slow()
+    async with served_over_http(house(), guards={"/mcp": guard(slow)}) as listener:
+        talker = H2Talker(listener.connect(), E)
+        await talker.meet()
+        head, body = guarded_call(talker, "ann")
+        await talker.send(head, frame(DATA, END_STREAM, talker.id, body))
+        await slow.came.wait()
+        await talker.send(frame(RST_STREAM, 0, talker.id, number(CANCEL)))
+        with trio.fail_after(PATIENCE * 5):
+            await slow.left.wait()
+        assert slow.over == ["cancelled"]
+        slow.go.set()
+        head, body = guarded_call(talker, "ann")
+        await talker.send(head, frame(DATA, END_STREAM, talker.id, body))
+        assert text_of(json.loads((await talker.answer(talker.id)).body)) == "ann"
+
+
+# -- Who speaks what ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_bytes_tell_what_is_spoken() -> None:
+    async with served_over_http(make([]), routes=ROUTES) as listener:
+        for size in 1, 5, 1_000:
+            wire = H2Wire(listener.connect())
+            said = HELLO + post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET")
+            for start in range(0, len(said), size):
+                await wire.send(said[start : start + size])
+            assert (await wire.answer(1)).body == b"ok\n"
+        for size in 1, 1_000:
+            plain = HttpWire(listener.connect())
+            said = get("/healthz")
+            for start in range(0, len(said), size):
+                await plain.send(said[start : start + size])
+            assert (await plain.answer()).body == b"ok\n"
+        plain = HttpWire(listener.connect())
+        await plain.send(PREFACE[:-1] + b"x")
+        assert (await plain.answer()).status == 505
+        wire = H2Wire(listener.connect())
+        await wire.send(b"HELP ME PLEASE\r\n")
+        assert (await wire.until(GOAWAY)).payload[4:8] == number(1)
+        for said in b"", PREFACE[:10]:
+            plain = HttpWire(listener.connect())
+            if said:
+                await plain.send(said)
+            await plain.stream.send_eof()  # type: ignore[attr-defined]
+            assert await plain.rest() == b""
+
+
+async def test_silence_has_its_time(autojump_clock: MockClock) -> None:
+    async with served_over_http(make([])) as listener:
+        wire = HttpWire(listener.connect())
+        assert await wire.rest() == b""
+        assert trio.current_time() == 10
+        wire = HttpWire(listener.connect())
+        await wire.send(PREFACE[:5])
+        assert b" 408 " in await wire.rest()
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def trusting(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    return context
+
+
+async def test_over_tls_it_is_agreed_on(authority: trustme.CA) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, make([]), tls=context, routes=ROUTES))
+
+        async def dial(*protocols: str) -> trio.SSLStream[trio.SocketStream]:
+            tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
+            stream = trio.SSLStream(tcp, trusting(authority, *protocols), server_hostname="127.0.0.1")
+            await stream.do_handshake()
+            return stream
+
+        for protocols in ("h2", "http/1.1"), ("http/1.1", "h2"), ("h2",):
+            stream = await dial(*protocols)  # we like it better than HTTP/1.1
+            assert stream.selected_alpn_protocol() == "h2"
+            wire = H2Wire(stream)
+            await wire.send(HELLO, post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET"))
+            assert (await wire.answer(1)).body == b"ok\n"
+            await stream.aclose()
+        # Who says nothing of protocols speaks HTTP/1.1.
+        for others in (), ("http/1.1",), ("spdy/1",):
+            stream = await dial(*others)
+            plain = HttpWire(stream)
+            assert (await plain.ask(get("/healthz"))).body == b"ok\n"
+            await stream.aclose()
+        # Who agrees on one and speaks the other learns why it comes to nothing.
+        stream = await dial("h2")
+        wire = H2Wire(stream)
+        await wire.send(get("/healthz"))
+        assert (await wire.until(GOAWAY)).payload[4:8] == number(1)
+        await trio.aclose_forcefully(stream)
+        stream = await dial("http/1.1")
+        plain = HttpWire(stream)
+        await plain.send(HELLO)
+        assert (await plain.answer()).status == 505
+        await trio.aclose_forcefully(stream)
+        nursery.cancel_scope.cancel()
+
+
+LAZY = """
+import sys
+import trio
+from mcp_core.registry import Server
+from tests.trio_.http_talk import Talker, served_over_http
+
+async def main():
+    async with served_over_http(Server("x")) as listener:
+        await Talker(listener.connect()).shake_hands()
+    print(sorted({name.partition(".")[0] for name in sys.modules} & {"h2", "hpack", "hyperframe", "wsproto"}))
+
+trio.run(main)
+"""
+
+
+PIPE = """
+import atexit
+import sys
+import mcp_trio
+
+atexit.register(lambda: print(sorted({"h11", "h2", "hpack", "wsproto"} & set(sys.modules)), file=sys.stderr))
+mcp_trio.run(mcp_trio.Server("x"))
+"""
+
+
+def test_a_server_over_a_pipe_loads_nothing_of_http() -> None:
+    words = [sys.executable, "-c", PIPE]
+    said = encoded(initialize(D)) + b"\n"
+    done = subprocess.run(words, input=said, capture_output=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == D
+    assert done.stderr.splitlines()[-1] == b"[]"
+
+
+def test_who_never_meets_anybody_that_speaks_it_does_not_load_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n", done.stdout
+
+
+# -- Clients of others -------------------------------------------------------------------------------------------------------
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+async def run(*words: str) -> str:
+    with trio.fail_after(60):
+        done = await trio.run_process(words, capture_stdout=True, capture_stderr=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+ASKING: Any = (
+    *("-H", "content-type: application/json", "-H", "accept: application/json, text/event-stream"),
+    *("-H", f"mcp-protocol-version: {E}", "-H", "mcp-method: tools/call", "-H", "mcp-name: hello"),
+)
+CALL = json.dumps(modern(1, "tools/call", {"name": "hello", "arguments": {}}))
+
+
+async def test_curl_with_prior_knowledge() -> None:
+    curl = tool("curl")
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, make([]), routes=ROUTES))
+        words = (curl, "-sS", "-w", "\n%{http_version} %{http_code}", *ASKING, "-d", CALL, address.url)
+        *body, last = (await run(*words[:2], "--http2-prior-knowledge", *words[2:])).splitlines()
+        assert last == "2 200"
+        assert text_of(json.loads("\n".join(body))) == "hello"
+        # It offers to change over, which nobody has to accept.
+        *body, last = (await run(*words[:2], "--http2", *words[2:])).splitlines()
+        assert last == "1.1 200"
+        nursery.cancel_scope.cancel()
+
+
+async def test_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
+    curl = tool("curl")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, make([]), tls=context))
+        for option, version in ("--http2", "2"), ("--http1.1", "1.1"), ("--no-alpn", "1.1"):
+            words = (
+                curl,
+                "-sS",
+                option,
+                "--cacert",
+                str(tmp_path / "ca.pem"),
+                "-w",
+                "\n%{http_version} %{http_code}",
+            )
+            *body, last = (await run(*words, *ASKING, "-d", CALL, address.url)).splitlines()
+            assert last == f"{version} 200"
+            assert text_of(json.loads("\n".join(body))) == "hello"
+        nursery.cancel_scope.cancel()
+
+
+async def test_h2load(tmp_path: Any) -> None:
+    h2load = tool("h2load")
+    (tmp_path / "call.json").write_text(CALL)
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, make([])))
+        load = ("-n", "2000", "-c", "4", "-m", "100", "-d", str(tmp_path / "call.json"))
+        told = await run(h2load, *load, *ASKING, address.url)
+        assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in told
+        assert "2000 2xx" in told
+        nursery.cancel_scope.cancel()

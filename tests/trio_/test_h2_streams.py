@@ -1,0 +1,98 @@
+"""Heads over HTTP/2: they mean the same however often they are said, and ours are understood by everybody."""
+
+from __future__ import annotations
+
+import pytest
+from hpack import Decoder, Encoder, InvalidTableSizeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.http import HeadFault, RequestHead
+from mcp_trio._h2_streams import Parser, fields
+
+POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
+# Few of each, so that they come again; long ones, so that tables overflow.
+NAMES = st.sampled_from([b"a", b"b", b"content-length", b":path", b"x" * 50])
+VALUES = st.sampled_from([b"", b"1", b"2", b"/mcp", b"v" * 1_000, b"w" * 3_000, b"w" * 5_000])
+HEADS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
+
+
+@given(st.lists(st.tuples(HEADS, st.sampled_from([None, None, None, 0, 100, 4_096])), max_size=30))
+def test_a_head_that_was_read_before_is_read_alike(
+    heads: list[tuple[list[tuple[bytes, bytes]], int | None]],
+) -> None:
+    encoder, plain, ours = Encoder(), Decoder(), Parser().decoder
+    plain.max_header_list_size = 2**16
+    for headers, size in heads:
+        if size is not None:
+            encoder.header_table_size = size
+        for _ in range(3):
+            data = encoder.encode(headers)
+            assert list(ours.decode(data, raw=True)) == list(plain.decode(data, raw=True)) == headers
+
+
+def test_only_so_many_are_remembered() -> None:
+    encoder, ours = Encoder(), Parser().decoder
+    for number in range(100):
+        for _ in range(3):
+            ours.decode(encoder.encode([(b"x", b"%d" % number)]), raw=True)
+        assert len(ours._known) <= 8  # type: ignore[attr-defined]
+    encoder.encode([(b"x", b"y" * 2_000)])
+    long = b"".join([b"\0\x01a\x01b"] * 300)
+    ours.decode(long, raw=True)
+    assert long not in ours._known  # type: ignore[attr-defined]
+
+
+def test_requests_that_are_alike_are_judged_once() -> None:
+    parser = Parser()
+    first = parser.head(POST)
+    assert isinstance(first, RequestHead)
+    assert parser.head(list(POST)) is first
+    assert isinstance(parser.head([*POST, (b"X", b"y")]), HeadFault)
+    for number in range(100):
+        parser.head([*POST, (b"x", b"%d" % number)])
+        assert len(parser._heads) <= 8
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"content-type", b"allow", b"date", b"x", b"y" * 300]), st.binary(max_size=500)
+        ),
+        max_size=5,
+    ),
+    st.sampled_from([b"200", b"202", b"204", b"404", b"503"]),
+)
+def test_whatever_we_say_is_understood(headers: list[tuple[bytes, bytes]], status: bytes) -> None:
+    encoder, decoder = Parser().encoder, Decoder()
+    for _ in range(3):
+        said = encoder.encode([(b":status", status), *headers])
+        assert list(decoder.decode(said, raw=True)) == [(b":status", status), *headers]
+        assert len(decoder.header_table.dynamic_entries) == 0
+
+
+def test_a_client_without_a_memory_understands_us() -> None:
+    decoder = Decoder()
+    decoder.max_allowed_table_size = 0
+    encoder = Parser().encoder
+    encoder.header_table_size = 0
+    assert list(decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)) == [(b":status", b"200")]
+    assert list(decoder.decode(encoder.encode([(b":status", b"201")]), raw=True)) == [(b":status", b"201")]
+    forgetful = Decoder()
+    forgetful.max_allowed_table_size = 0
+    with pytest.raises(InvalidTableSizeError):  # it takes that amiss
+        forgetful.decode(encoder.encode([(b":status", b"200")]), raw=True)
+
+
+def test_headers_of_an_answer() -> None:
+    (status, kind, length, date) = fields(
+        200, [(b"content-length", b"5"), (b"Content-Type", b"a/b"), (b"connection", b"close")]
+    )
+    assert (status, kind, length) == (
+        (b":status", b"200"),
+        (b"content-type", b"a/b"),
+        (b"content-length", b"5"),
+    )
+    assert date[0] == b"date"
+    with pytest.raises(ValueError, match="header"):
+        fields(200, [(b"x", b"a\nb")])

@@ -1,0 +1,687 @@
+"""WebSockets on trio, from both ends and byte by byte: what each frame comes to, who gets none, pressure, and how it all ends."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trustme
+
+from mcp_core.http import Spelling
+from mcp_core.types import TextContent
+from mcp_trio import (
+    AuthRequired,
+    ConnectFailed,
+    ConnectionLost,
+    Context,
+    McpTrioError,
+    Server,
+    connect,
+    memory_pair,
+)
+from mcp_trio._dial import Way
+from tests.core.helpers import D, E, modern
+from tests.core.http.frames import ANSWER, ASK, BINARY, PING, PONG, ROWS, TEXT, close, frame, message, upgrade
+from tests.core.http.sockets import PROOF
+from tests.core.http.test_guarded import guard
+from tests.trio_.frames import FrameWire
+from tests.trio_.http_talk import MemoryListener, served_over_http
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_trio import Client
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
+
+
+def house() -> Server:
+    server = Server("house", version="1")
+
+    @server.tool
+    def echo(text: str) -> str:
+        """At once."""
+        return text
+
+    @server.tool
+    async def wait() -> str:
+        """For ever."""
+        started.set()
+        try:
+            await trio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    @server.tool
+    async def tell(context: Context, times: int, size: int) -> str:
+        """A lot, and waits for who listens."""
+        for number in range(times):
+            await context.progress(number, message="x" * size)
+            told.append(number)
+        return "told"
+
+    started, ended = trio.Event(), trio.Event()
+    told: list[int] = []
+    server.started, server.ended, server.told = started, ended, told  # type: ignore[attr-defined]
+    return server
+
+
+@asynccontextmanager
+async def talking(server: Server | None = None, **options: Any) -> AsyncIterator[FrameWire]:
+    """A WebSocket to a server, in bytes."""
+    async with served_over_http(server or house(), **options) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade()) == 101
+        yield wire
+
+
+# -- Frames ------------------------------------------------------------------------------------------------------------------
+
+
+def limited() -> Server:
+    from mcp_core import Limits
+
+    return Server("house", limits=Limits(message=100_000))
+
+
+@pytest.mark.parametrize("chopped", [False, True], ids=["whole", "byte by byte"])
+@pytest.mark.parametrize(("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+async def test_frames(data: bytes, answers: list[Any], chopped: bool, autojump_clock: trio.abc.Clock) -> None:
+    size = len(data) if not chopped else 1 if len(data) < 10_000 else 997
+    async with talking(limited()) as wire:
+        for at in range(0, len(data), size):
+            try:
+                await wire.send(data[at : at + size])
+            except trio.BrokenResourceError:
+                break  # it has heard enough
+        assert await wire.heard() == answers
+
+
+async def test_who_sends_no_frames_is_not_waited_for(autojump_clock: trio.abc.Clock) -> None:
+    """Whatever still comes cannot be told apart, so nobody would notice his Close."""
+    async with talking() as wire:
+        began = trio.current_time()
+        await wire.send(frame(3) + b"x" * 1000)
+        assert await wire.heard() == [1002]
+        assert trio.current_time() == began
+        await wire.stream.aclose()
+
+
+async def test_over_tls_he_is_waited_for_a_moment(autojump_clock: trio.abc.Clock) -> None:
+    authority = trustme.CA()
+    ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(ours)
+    authority.configure_trust(theirs)
+    async with served_over_http(house(), tls=ours) as listener:
+        wire = FrameWire(trio.SSLStream(listener.connect(), theirs, server_hostname="localhost"))
+        assert await wire.open(upgrade()) == 101
+        began = trio.current_time()
+        await wire.send(frame(3))
+        assert await wire.heard() == [1002]
+        assert trio.current_time() == began + 1
+
+
+async def test_garbage_is_answered_and_then_enough(autojump_clock: trio.abc.Clock) -> None:
+    async with talking() as wire:
+        for _ in range(2):
+            await wire.send(frame(TEXT, b"no JSON"))
+            assert (await wire.message())["error"]["code"] == -32700
+        await trio.sleep(11)
+        await wire.send(frame(TEXT, b"no JSON"))
+        assert (await wire.message())["error"]["code"] == -32700
+        await wire.send(frame(TEXT, b"no JSON") * 3)
+        heard = await wire.heard()
+        assert heard.pop() == 1007
+        assert {each["error"]["code"] for each in heard} == {-32700}
+
+
+# -- Who gets none -----------------------------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[str, bytes, int, dict[bytes, bytes]]] = [
+    # what is asked, the status, headers of the answer
+    ("a foreign Origin", upgrade(b"origin: http://evil.example"), 403, {}),
+    ("another name", upgrade(host=b"evil.example"), 421, {}),
+    ("another version", upgrade(b"sec-websocket-version: 8"), 426, {b"sec-websocket-version": b"13"}),
+    ("no version", upgrade(b"sec-websocket-version:"), 426, {b"sec-websocket-version": b"13"}),
+    ("no key", upgrade(b"sec-websocket-key:"), 400, {}),
+    ("no subprotocol", upgrade(b"sec-websocket-protocol:"), 400, {}),
+    ("another subprotocol", upgrade(b"sec-websocket-protocol: graphql"), 400, {}),
+    ("with a body", upgrade(b"content-length: 5") + b"hello", 400, {}),
+    ("with a body in chunks", upgrade(b"transfer-encoding: chunked") + b"0\r\n\r\n", 400, {}),
+    ("elsewhere", upgrade(target=b"/other"), 404, {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "headers"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+async def test_who_gets_none(
+    asked: bytes, status: int, headers: dict[bytes, bytes], autojump_clock: trio.abc.Clock
+) -> None:
+    """And what comes behind is not read: it may be meant for a WebSocket."""
+    async with served_over_http(house()) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(asked + upgrade()) == status
+        assert headers.items() <= wire.headers.items()
+        assert b"close" in wire.headers[b"connection"]
+        while await wire.more():
+            pass
+        assert wire.buffer.count(b"HTTP/1.1") == 0
+
+
+async def test_over_http_1_0(autojump_clock: trio.abc.Clock) -> None:
+    """Where nobody can be asked to switch (RFC 9110, 7.8)."""
+    async with served_over_http(house(), sessions=False) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade(version=b"1.0")) == 405
+
+
+async def test_no_token(autojump_clock: trio.abc.Clock) -> None:
+    async with served_over_http(house(), guards={"/mcp": guard()}) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade()) == 401
+        assert wire.headers[b"www-authenticate"].startswith(b"Bearer ")
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade(b"authorization: Bearer ann")) == 101
+        await wire.send(message(ASK))
+        assert await wire.message() == ANSWER
+
+
+async def test_who_has_to_be_asked_about_waits(autojump_clock: trio.abc.Clock) -> None:
+    """And what comes meanwhile is not lost."""
+
+    async def later(text: str) -> Any:
+        await trio.sleep(5)
+        from tests.core.http.test_guarded import GRANTS
+
+        return GRANTS.get(text)
+
+    async with served_over_http(house(), guards={"/mcp": guard(later)}) as listener:
+        began = trio.current_time()
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade(b"authorization: Bearer ann") + message(ASK)) == 101
+        assert trio.current_time() == began + 5
+        assert await wire.message() == ANSWER
+        gone = FrameWire(listener.connect())
+        await gone.send(upgrade(b"authorization: Bearer ann"))
+        await trio.sleep(1)
+        await gone.stream.aclose()
+        await trio.sleep(10)
+
+
+async def test_the_answer_of_the_handshake(autojump_clock: trio.abc.Clock) -> None:
+    lines: list[Any] = []
+    async with served_over_http(house(), on_exchange=lines.append) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade(b"sec-websocket-extensions: permessage-deflate")) == 101
+        assert wire.headers.keys() == {
+            b"upgrade",
+            b"connection",
+            b"sec-websocket-accept",
+            b"sec-websocket-protocol",
+            b"date",
+        }
+        assert wire.headers[b"sec-websocket-accept"] == PROOF
+        assert wire.headers[b"connection"] == b"upgrade"
+        await trio.sleep(1)
+        await wire.send(close(1000))
+        assert await wire.heard() == [1000]
+        await trio.sleep(0.1)
+    (line,) = lines
+    assert (line.method, line.target, line.status) == ("GET", "/mcp", 101)
+    assert line.seconds >= 1
+
+
+@pytest.mark.parametrize("patience", [0.0, 1.0])
+async def test_who_asks_for_one_and_goes(patience: float, autojump_clock: trio.abc.Clock) -> None:
+    lines: list[Any] = []
+    server = house()
+    async with served_over_http(server, on_exchange=lines.append) as listener:
+        stream = listener.connect()
+        await stream.send_all(upgrade() + message(modern(1, "tools/call", {"name": "wait", "arguments": {}})))
+        if patience:
+            await trio.sleep(patience)
+        await trio.aclose_forcefully(stream)
+        await trio.sleep(1)
+        assert [line.status for line in lines] == [101]
+        assert server.ended.is_set() is bool(patience)  # type: ignore[attr-defined]
+        assert list(server._services) == []
+
+
+async def test_what_came_with_the_request_is_read(autojump_clock: trio.abc.Clock) -> None:
+    async with served_over_http(house()) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade() + message(ASK) + frame(PING, b"x")) == 101
+        assert await wire.next_frame() == (PONG, b"x")
+        assert await wire.message() == ANSWER
+
+
+async def test_a_request_before_it_on_the_same_connection(autojump_clock: trio.abc.Clock) -> None:
+    async with served_over_http(house()) as listener:
+        wire = FrameWire(listener.connect())
+        await wire.send(b"OPTIONS /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert await wire.open(b"") == 204
+        assert await wire.open(upgrade()) == 101
+
+
+# -- A conversation ----------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
+    """Whoever connects gets a `stream`."""
+
+    async def reach(self: Way, *best: str) -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        return stream()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Way, "_connected", reach)
+        yield
+
+
+@asynccontextmanager
+async def client(
+    server: Server | None = None, *, of_client: dict[str, Any] | None = None, **options: Any
+) -> AsyncIterator[Client]:
+    """A client of ours and a server of ours, in memory."""
+    async with (
+        served_over_http(server or house(), **options) as listener,
+        reaching(listener.connect),
+        connect("ws://localhost/mcp", **(of_client or {})) as opened,
+    ):
+        yield opened
+
+
+async def echo(opened: Client, text: str) -> str:
+    (content,) = (await opened.call_tool("echo", {"text": text})).content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.requirement("CUST-1", "CUST-3")
+async def test_each_revision(version: str, autojump_clock: trio.abc.Clock) -> None:
+    heard: list[float] = []
+    async with client(of_client={"versions": [version]}) as opened:
+        assert opened.peer.dialect.version == version
+        assert await echo(opened, "ä€𝄞" * 100_000) == "ä€𝄞" * 100_000
+        await opened.call_tool("tell", {"times": 3, "size": 1}, progress=lambda at, *_: heard.append(at))
+        assert heard == [0, 1, 2]
+        assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "tell"]
+
+
+async def test_a_revision_is_found(autojump_clock: trio.abc.Clock) -> None:
+    async with client() as opened:
+        assert opened.peer.dialect.version == E
+    async with client(of_client={"versions": [D, E]}) as opened:
+        assert opened.peer.dialect.version == E
+
+
+async def test_messages_are_seen_whole(autojump_clock: trio.abc.Clock) -> None:
+    seen: list[tuple[str, Any]] = []
+
+    def trace(direction: str, data: bytes) -> None:
+        seen.append((direction, json.loads(data).get("method")))
+
+    async with client(of_client={"versions": [D], "trace": trace}) as opened:
+        await opened.ping()
+    assert seen == [
+        ("sent", "initialize"),
+        ("received", None),
+        ("sent", "notifications/initialized"),
+        ("sent", "ping"),
+        ("received", None),
+    ]
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_who_leaves_a_call_cancels_it(version: str, autojump_clock: trio.abc.Clock) -> None:
+    server = house()
+    async with client(server, of_client={"versions": [version]}) as opened:
+        with trio.move_on_after(1):
+            await opened.call_tool("wait")
+        await server.ended.wait()  # type: ignore[attr-defined]
+        assert await echo(opened, "still") == "still"
+
+
+@pytest.mark.parametrize("how", ["leaves", "is cancelled"])
+async def test_who_goes_cancels_all(how: str, autojump_clock: trio.abc.Clock) -> None:
+    server = house()
+
+    async def visit() -> None:
+        async with client_of(listener) as opened, trio.open_nursery() as nursery:
+            nursery.start_soon(opened.call_tool, "wait")
+            await server.started.wait()  # type: ignore[attr-defined]
+            nursery.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def client_of(listener: MemoryListener) -> AsyncIterator[Client]:
+        async with reaching(listener.connect), connect("ws://localhost/mcp") as opened:
+            yield opened
+
+    async with served_over_http(server) as listener:
+        if how == "leaves":
+            await visit()
+        else:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(visit)
+                await server.started.wait()  # type: ignore[attr-defined]
+                nursery.cancel_scope.cancel()
+        await server.ended.wait()  # type: ignore[attr-defined]
+
+
+async def test_the_server_stops(autojump_clock: trio.abc.Clock) -> None:
+    stop = trio.Event()
+    server = house()
+    async with client(server, stop=stop, grace=2.0) as opened, trio.open_nursery() as nursery:
+
+        async def call() -> None:
+            with pytest.raises(Exception, match="the server is being shut down"):
+                await opened.call_tool("wait")
+
+        nursery.start_soon(call)
+        await server.started.wait()  # type: ignore[attr-defined]
+        began = trio.current_time()
+        stop.set()
+        await server.ended.wait()  # type: ignore[attr-defined]
+        assert trio.current_time() - began == 2.0
+        await trio.sleep(0.1)
+        with pytest.raises(ConnectionLost, match=r"closed the WebSocket \(1001\)"):
+            await opened.call_tool("echo", {"text": "x"})
+
+
+async def test_both_are_asked_whether_they_live(autojump_clock: trio.abc.Clock) -> None:
+    async with client() as opened:
+        await trio.sleep(3600)
+        assert await echo(opened, "x") == "x"
+
+
+async def test_a_fault_of_our_own_ends_one_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, autojump_clock: trio.abc.Clock
+) -> None:
+    async with served_over_http(house()) as listener:
+        wire, other = FrameWire(listener.connect()), FrameWire(listener.connect())
+        for each in (wire, other):
+            assert await each.open(upgrade()) == 101
+        read = Spelling.read
+
+        def fail(self: Spelling, data: bytes, now: float) -> None:
+            if data:
+                raise ZeroDivisionError
+            read(self, data, now)
+
+        monkeypatch.setattr(Spelling, "read", fail)
+        await wire.send(message(ASK))
+        assert await wire.heard() == [1011]
+        assert "our own fault on <ServedSocket of <WebSocket" in caplog.text
+        monkeypatch.undo()
+        await other.send(message(ASK))
+        assert await other.message() == ANSWER
+
+
+async def test_who_breaks_off_in_the_middle_is_forgotten(autojump_clock: trio.abc.Clock) -> None:
+    server = house()
+    async with talking(server) as wire:
+        params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
+        await wire.send(message(modern(1, "tools/call", params, progressToken=1)))
+        await trio.sleep(1)
+        await trio.aclose_forcefully(wire.stream)
+        await trio.sleep(1)
+        assert len(server.told) < 100  # type: ignore[attr-defined]
+
+
+async def test_a_client_that_is_cancelled_at_a_server_that_is_gone(autojump_clock: trio.abc.Clock) -> None:
+    ours, theirs = memory_pair()
+    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+        nursery.start_soon(_accept_and_sleep, theirs)
+        with trio.move_on_after(5):
+            async with connect("ws://localhost/mcp", versions=[D]) as opened, trio.open_nursery() as calls:
+                calls.start_soon(opened.call_tool, "echo", {"text": "x"})
+                await trio.sleep(1)
+                theirs._incoming.reader_closed = True  # type: ignore[attr-defined]
+                await trio.sleep_forever()
+        nursery.cancel_scope.cancel()
+
+
+# -- Pressure ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_who_does_not_read_is_waited_for_and_then_left(autojump_clock: trio.abc.Clock) -> None:
+    server = house()
+    async with talking(server) as wire:
+        params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
+        await wire.send(message(modern(1, "tools/call", params, progressToken=1)))
+        await trio.sleep(5)
+        said = len(server.told)  # type: ignore[attr-defined]
+        assert 10 < said < 100
+        await trio.sleep(5)
+        assert len(server.told) == said  # type: ignore[attr-defined]
+        heard = [await wire.message() for _ in range(501)]
+        assert heard[-1]["id"] == 1
+        await wire.send(message(modern(2, "tools/call", params, progressToken=2)))
+        await trio.sleep(40)
+        while await wire.more():
+            pass
+        assert len(server.told) < 700  # type: ignore[attr-defined]
+
+
+async def test_who_asks_and_does_not_read_is_not_read(autojump_clock: trio.abc.Clock) -> None:
+    async with talking() as wire:
+        ask = message(modern(1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}}))
+        sent = 0
+        with trio.move_on_after(20):
+            while sent < 1000:
+                await wire.stream.send_all(ask)
+                sent += 1
+        assert sent < 60
+
+
+async def test_a_client_waits_for_a_server_that_does_not_read(autojump_clock: trio.abc.Clock) -> None:
+    """What a caller has to say waits in the client, and it is told."""
+    ours, theirs = memory_pair()
+    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+        nursery.start_soon(_accept_and_sleep, theirs)
+        async with connect("ws://localhost/mcp", versions=[D]) as opened:
+            results: list[BaseException] = []
+
+            async def call() -> None:
+                try:
+                    await opened.call_tool("echo", {"text": "x" * 50_000})
+                except ConnectionLost as exc:
+                    results.append(exc)
+
+            async with trio.open_nursery() as calls:
+                for _ in range(10):
+                    calls.start_soon(call)
+            assert len(results) == 10
+        nursery.cancel_scope.cancel()
+
+
+async def _accept_and_sleep(stream: trio.abc.Stream) -> None:
+    peer = PlayedPeer(stream)
+    await peer.accept()
+    await peer.open()
+    await trio.sleep_forever()
+
+
+# -- Servers that are played -------------------------------------------------------------------------------------------------
+
+
+class PlayedPeer:
+    """The server's end, in bytes: it reads with our own reader of frames, and says what the test wants."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.asked = b""
+
+    async def accept(self, answer: bytes | None = None) -> None:
+        while b"\r\n\r\n" not in self.asked:
+            self.asked += await self.stream.receive_some()
+        if answer is None:
+            import base64
+            import hashlib
+            import re
+
+            found = re.search(rb"sec-websocket-key: (.*)\r", self.asked)
+            assert found is not None
+            proof = base64.b64encode(
+                hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+            )
+            answer = b"".join(
+                [
+                    b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n",
+                    b"sec-websocket-protocol: mcp\r\nsec-websocket-accept: ",
+                    proof,
+                    b"\r\n\r\n",
+                ]
+            )
+        await self.stream.send_all(answer)
+
+    async def say(self, value: Any) -> None:
+        await self.stream.send_all(message(value, mask=False))
+
+    async def open(self) -> None:
+        result = {
+            "protocolVersion": D,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "p", "version": "1"},
+        }
+        await self.say({"jsonrpc": "2.0", "id": 1, "result": result})
+
+
+async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseException:
+    """What a call raises at a server that does what `play` says, behind the opening."""
+    ours, theirs = memory_pair()
+
+    async def serve() -> None:
+        try:
+            await play(PlayedPeer(theirs))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    error: BaseException | None = None
+    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        try:
+            async with connect("ws://localhost/mcp", versions=[D], **options) as opened:
+                await opened.call_tool("echo")
+        except McpTrioError as exc:
+            error = exc
+        nursery.cancel_scope.cancel()
+    assert error is not None
+    return error
+
+
+SAID: list[tuple[str, bytes, str]] = [
+    # what the server says behind the opening, what the caller is told
+    ("a Close", close(1001, b"restart", mask=False), r"closed the WebSocket \(1001, restart\)"),
+    ("an empty Close", close(mask=False), r"closed the WebSocket \(1005\)"),
+    ("binary", frame(BINARY, b"{}", mask=False), "messages are text"),
+    ("a mask", message({}, mask=True), "masked"),
+    ("no UTF-8", frame(TEXT, b"\xff", mask=False), "utf-8"),
+    ("2^62 bytes", frame(TEXT, length=1 << 62, mask=False), "longer than 33554432 bytes"),
+    ("garbage", frame(TEXT, b"?", mask=False) * 3, "no JSON"),
+    ("nothing more", b"", "broke off"),
+]
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["at work", "before it is open"])
+@pytest.mark.parametrize(("data", "told"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
+async def test_what_a_caller_is_told(
+    data: bytes, told: str, early: bool, autojump_clock: trio.abc.Clock
+) -> None:
+    async def play(peer: PlayedPeer) -> None:
+        await peer.accept()
+        if not early:
+            await peer.open()
+            await trio.sleep(1)
+        if data:
+            await peer.stream.send_all(data)
+            await trio.sleep(5)
+        await peer.stream.aclose()
+
+    error = await played(play)
+    assert type(error).__name__ in ("ConnectFailed", "ConnectionLost", "RemoteProtocolError")
+    assert isinstance(error, ConnectFailed) is early
+    with pytest.raises(type(error), match=told):
+        raise error
+
+
+async def test_a_server_that_falls_silent(autojump_clock: trio.abc.Clock) -> None:
+    async def play(peer: PlayedPeer) -> None:
+        await peer.accept()
+        await peer.open()
+        await trio.sleep_forever()
+
+    began = trio.current_time()
+    error = await played(play)
+    assert "no answer to a ping within 20 s" in str(error)
+    assert trio.current_time() - began < 45
+
+
+ANSWERS: list[tuple[bytes, str]] = [
+    (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404 Not Found"),
+    (b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nno!\n", r"\(no!\)"),
+    (b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\n\r\nuntil the end", "until the end"),
+    (b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\ncut", "cut"),
+    (b"HTTP/1.1 400 Bad Request\r\ntransfer-encoding: chunked\r\n\r\nxyz", "400"),
+    (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 70_000, "200"),
+    (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
+        "after 7 s",
+    ),
+    (
+        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
+        "has not read",
+    ),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP/1.1"),
+    (b"", "without an answer"),
+]
+
+
+@pytest.mark.parametrize(("answer", "told"), ANSWERS)
+async def test_who_is_no_websocket(answer: bytes, told: str, autojump_clock: trio.abc.Clock) -> None:
+    async def play(peer: PlayedPeer) -> None:
+        await peer.accept(answer)
+        await peer.stream.aclose()
+
+    error = await played(play)
+    assert isinstance(error, ConnectFailed)
+    with pytest.raises(ConnectFailed, match=told):
+        raise error
+
+
+async def test_who_hangs_up_at_once(autojump_clock: trio.abc.Clock) -> None:
+    async def play(peer: PlayedPeer) -> None:
+        await peer.stream.aclose()
+
+    error = await played(play)
+    assert isinstance(error, ConnectFailed)
+    assert "without an answer" in str(error)
+
+
+async def test_a_server_that_says_nothing(autojump_clock: trio.abc.Clock) -> None:
+    async def play(peer: PlayedPeer) -> None:
+        await trio.sleep_forever()
+
+    assert "did not give us a WebSocket within 10 s" in str(await played(play))
+
+
+async def test_a_server_that_wants_a_token(autojump_clock: trio.abc.Clock) -> None:
+    async with served_over_http(house(), guards={"/mcp": guard()}) as listener, reaching(listener.connect):
+        with pytest.raises(ConnectFailed, match="access token, in headers") as caught:
+            async with connect("ws://localhost/mcp"):
+                pass
+    assert isinstance(caught.value.__cause__, AuthRequired)
+    who = {"headers": {"authorization": "Bearer ann"}}
+    async with client(guards={"/mcp": guard()}, of_client=who) as opened:
+        assert await echo(opened, "x") == "x"
+    with pytest.raises(ValueError, match="token in headers"):
+        connect("wss://localhost/mcp", auth=True)
