@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from time import time
-from typing import Any, Final, Literal
+from typing import Any, Final, Unpack
 
-from mcp_core import Event
-from mcp_core.http import AsgiExchange, Conversation, Door, Endpoint, Gate, Guard, HttpOptions, Site
+from mcp_core import Event, http
 from mcp_core.registry import Server, Service
 
-from ._carrier import Carrier, apart
+from ._link import Carrier, apart
 from ._server import AsyncioRuntime, _log
 
-Message = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Any], Awaitable[None]]
 _GRACE: Final = 5.0
 
 
@@ -32,18 +28,14 @@ def asgi(
     server: Server,
     *,
     path: str = "/mcp",
-    hosts: Iterable[str] = (),
-    origins: Iterable[str] = (),
-    reply: Literal["auto", "json", "sse"] = "auto",
-    sessions: bool = True,
-    auth: Guard | None = None,
+    auth: http.Guard | None = None,
+    **options: Unpack[http.ServedOptions],
 ) -> AsgiApp:
     """An ASGI application that serves `server` in every revision, for uvicorn and frameworks on asyncio.
 
-    By itself it is reached at `path`; mounted in another one, at the place where it is mounted, and at `path` beneath. `hosts` are
-    the names under which it is reached, beside `localhost` and addresses; requests for others are refused. `origins` are web
-    pages that may ask from elsewhere. `reply` and `sessions` are as in `HttpOptions`. `auth` says who may ask: an
-    `mcp_core.auth.Guard`. Nothing is fetched here: its verifier is a function, `async` or not, or a `JwtVerifier` with its keys.
+    By itself it is reached at `path`; mounted in another one, at the place where it is mounted, and at `path` beneath. `options` are
+    those of `mcp_core.http.ServedOptions`. `auth` says who may ask: an `mcp_core.auth.Guard`. Nothing is fetched here: its
+    verifier is a function, `async` or not, or a `JwtVerifier` with its keys.
 
     *Resource handling*: at the end of its lifespan handlers get 5 s, then they are cancelled, and waited for. A server ends its
     connections first: give it a time for that (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open hold
@@ -52,153 +44,82 @@ def asgi(
     Raises:
         ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
     """
-    options = HttpOptions(gate=Gate(None, hosts, origins), reply=reply, sessions=sessions)
-    return AsgiApp(server, path, options, Door(auth, time, _log.log) if auth else None)
+    return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
 
-class AsgiApp:
+class AsgiApp(http.Application):
     """What `asgi` gives: an ASGI 3 application. It may be served again when it is over."""
 
-    def __init__(self, server: Server, path: str, options: HttpOptions, door: Door | None = None) -> None:
-        self._server, self._path, self._options, self._door = server, path, options, door
-        self._reception: _Reception | None = None
-        self._beginning: asyncio.Task[None] | None = None
+    _cancelled, _bell, _log = asyncio.CancelledError, asyncio.Event, _log.log
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        match scope["type"]:
-            case "http":
-                while self._reception is None:
-                    if self._beginning is None:
-                        self._beginning = asyncio.create_task(self._begin())
-                    await asyncio.shield(self._beginning)
-                await self._reception.answer(scope, receive, send)
-            case "lifespan":
-                await self._live(receive, send)
-            case "websocket":
-                await send({"type": "websocket.close"})
-            case other:
-                raise ValueError(f"this application knows no {other!r}")
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        stage = "startup"
-        await receive()
-        try:
-            async with self._open():
-                await send({"type": "lifespan.startup.complete"})
-                stage = "shutdown"
-                await receive()
-        except Exception as exc:  # noqa: BLE001 - the server is told
-            _log.exception("the %s failed", stage)
-            await send({"type": f"lifespan.{stage}.failed", "message": f"{type(exc).__name__}: {exc}"})
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
         else:
-            await send({"type": "lifespan.shutdown.complete"})
+            await http.Visit(await self._begun(), scope, receive, send)
 
-    async def _begin(self) -> None:
-        """Nobody has told of a lifespan: play the part of who would. It ends when the loop cancels what is left."""
-        asked, told = asyncio.Queue[Message](), asyncio.Queue[Message]()
-        asked.put_nowait({"type": "lifespan.startup"})
-        self._living = asyncio.create_task(self._live(asked.get, told.put))
-        try:
-            message = await told.get()
-        finally:
-            self._beginning = None
-        if "message" in message:
-            raise RuntimeError(f"the startup failed: {message['message']}")
+    def _spawn(self, living: Awaitable[None]) -> None:
+        self._living = asyncio.ensure_future(living)
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[None]:
-        server = self._server
-        try:
-            async with server.lifespan() as value:
-                endpoint = Endpoint(
-                    server.config,
-                    self._options,
-                    entropy=secrets.token_bytes,
-                    param_headers=server.param_headers,
-                    door=self._door,
-                )
-                site = Site({"/": endpoint, self._path: endpoint})
-                reception = self._reception = _Reception(server, site, value)
-                try:
-                    yield
-                finally:
-                    await reception.aclose()
-        finally:
-            self._reception = None
-
-
-class _Poked(asyncio.Event):
-    poke = asyncio.Event.set
+    async def _open(self) -> AsyncIterator[_Reception]:
+        async with self._server.lifespan() as value:
+            reception = _Reception(self._server, self._site(secrets.token_bytes, time), value)
+            try:
+                yield reception
+            finally:
+                await reception.aclose()
 
 
 class _Reception(Carrier):
-    """Serves `site`. The token of an exchange is the event for which its writer waits."""
+    """Serves `site`."""
 
-    def __init__(self, server: Server, site: Site, lifespan: Any) -> None:
-        super().__init__(site, lambda: site.pump(take))
-        self._server, self._site, self._lifespan = server, site, lifespan
-        take = apart(self._take)
+    bell = asyncio.Event
 
-    async def answer(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request, as far as the client wants to hear it."""
-        poked = _Poked()
-        asked = AsgiExchange(self._site, scope, self.loop.time(), token=poked)
-        if (admission := asked.exchange.needs_grant) is not None:
+    def __init__(self, server: Server, site: http.Site, lifespan: Any) -> None:
+        super().__init__(site, lambda: site.pump(welcome))
+        self._server, self.site, self._lifespan = server, site, lifespan
+        welcome = apart(self._welcome)
+
+    async def judged(self, exchange: http.Exchange) -> None:
+        if (admission := exchange.needs_grant) is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(admission.done_by(None, self.loop.time), 20)
-            admission.give_up(self.loop.time())
-
-        async def hear() -> None:
-            while not asked.over:
-                asked.receive(await receive(), self.loop.time())
-                self.pump()
-
-        hearing = self.loop.create_task(hear())
-        hearing.add_done_callback(lambda _: poked.set())
-        self.pump()
-        try:
-            while not (asked.over or hearing.done()):
-                await poked.wait()
-                poked.clear()
-                messages = asked.messages_to_send()
-                self.pump()
-                for message in messages:
-                    await send(message)
-        except OSError:
-            pass  # nobody is there
-        finally:
-            asked.disconnected(self.loop.time())
+                await asyncio.wait_for(admission.done_by(None, self.clock), 20)
+            admission.give_up(self.clock())
             self.pump()
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
-        if not hearing.cancelled():
-            hearing.result()
+
+    def taken(self, exchange: http.Exchange) -> None:
+        self.pump()
+
+    @asynccontextmanager
+    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
+        task = asyncio.ensure_future(work)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
 
     async def aclose(self) -> None:
         """Take nothing new, let handlers come to their end, cancel those that do not; end all conversations."""
-        self._site.wind_down()
+        self.site.wind_down()
         self.pump()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE):
-                await self.until(lambda: not self.jobs)
+        await self.until(lambda: not self.jobs, _GRACE)
         for job in self.jobs:
             job.cancel()
         await self.until(lambda: not self.jobs)
-        self._site.close()
+        self.site.close()
         self.pump()
         self._timer.cancel()
 
-    def _take(self, conversation: Conversation, event: Event) -> None:
+    def _welcome(self, conversation: http.Conversation) -> Callable[[Event], None]:
         def pump() -> None:
             conversation.touch()
             self.pump()
 
-        if conversation.service is None:
-            runtime = AsyncioRuntime(self, pump, conversation.full)
-            runtime.release = conversation.release  # type: ignore[method-assign]
-            conversation.service = Service(
-                self._server, conversation.conn, runtime, self._lifespan, principal=conversation.principal
-            )
-        job = conversation.service.take(event)
-        if job is not None:
-            self.start(job, pump)
+        runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
+        who, conn = conversation.principal, conversation.conn
+        service = Service(self._server, conn, runtime, self._lifespan, principal=who)
+        return apart(lambda event: self.start(service.take(event), pump))

@@ -1,4 +1,4 @@
-"""A client: what asyncio adds to a `Caller` is the waiting, and the ways to a server, in this process or in a child process.
+"""A client: what asyncio adds to a `Caller` is the waiting, and the ways to a server, in this process, in a child process or at a URL.
 
 Rules: whatever happens to the conversation, every pending call ends at once with one typed exception. What a `connect` starts
 does not outlive its block, nor do callbacks that answer the server. It refuses to know what may be asked, and what an answer means.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from mcp_core import (
@@ -18,7 +19,6 @@ from mcp_core import (
     Caller,
     CallerOptions,
     CallOptions,
-    Config,
     ConnectFailed,
     Steps,
     Waiter,
@@ -31,29 +31,20 @@ from ._pipes import child_streams
 from ._server import _log, converse
 
 T = TypeVar("T")
+Target = str | Server | Sequence[str | os.PathLike[str]]
 
 
 class _Call(Waiter[T]):
-    timeout: asyncio.Timeout
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.awake = asyncio.Event()
-
-    def wake(self) -> None:
-        self.awake.set()
-
-    def rearm(self) -> None:
-        if not self.timeout.expired():
-            self.timeout.reschedule(self.deadline)
+    wake: Any = None  # both are given by who waits
+    rearm: Any = None
 
 
 class Client(Caller):
     """One open conversation with a server, made by `connect`. See `Caller` for its calls and what they raise."""
 
-    def __init__(self, streams: Streams, config: Config, options: CallerOptions) -> None:
+    def __init__(self, carry: Callable[..., Any], config: Any, options: CallerOptions) -> None:
         super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
-        self._link = Link(self._conn, streams, self._take)
+        self._link = carry(self._conn, self._take)
 
     async def aclose(self) -> None:
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
@@ -62,12 +53,15 @@ class Client(Caller):
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
+        awake = asyncio.Event()
+        call.wake = awake.set
         try:
             call.begin()
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(call.deadline) as call.timeout:
+                async with asyncio.timeout_at(call.deadline) as limit:
+                    call.rearm = lambda: None if limit.expired() else limit.reschedule(call.deadline)
                     self._link.pump()
-                    await (asyncio.sleep(0) if call.done else call.awake.wait())
+                    await (asyncio.sleep(0) if call.done else awake.wait())
         finally:
             self._drop(call)
             self._link.pump()
@@ -94,31 +88,43 @@ class Client(Caller):
 
 @asynccontextmanager
 async def connect(
-    target: Server | Sequence[str | os.PathLike[str]], **options: Unpack[CallerOptions]
+    target: Target, *, headers: Mapping[str, str] = {}, tls: Any = None, **options: Unpack[CallerOptions]
 ) -> AsyncIterator[Client]:
-    """Connect to a `Server`, which is run in this process, or to a command in words, which is started: `async with ...`.
+    """Connect to a server at a URL, to a `Server`, which is run in this process, or to a command in words, which is started.
 
-    What can be said about the conversation is in `CallerOptions`.
+    To be entered: `async with connect(...) as client`. What can be said about the conversation is in `CallerOptions`. For a URL,
+    `http://...` and `https://...`, or `ws://...` and `wss://...` for a WebSocket, `headers` are sent with each request, as
+    `{"authorization": "Bearer ..."}`, and `tls`, an `ssl.SSLContext`, says whom to trust. No proxy is looked for.
 
-    *Resource handling*: at the end of the block the server is ended: a process by the end of its stdin, after 2 s by SIGTERM
-    to its group, after 2 s more by SIGKILL. *Error handling*: what the block raises passes through as it is, in no group.
+    *Resource handling*: at the end of the block a session is ended, and all connections are closed; a process is ended by the end of
+    its stdin, after 2 s by SIGTERM to its group, after 2 s more by SIGKILL. *Error handling*: what the block raises passes through
+    as it is, in no group.
 
     Raises:
-        ConnectFailed: the server could not be started, or no conversation came about.
+        ConnectFailed: the server could not be started or reached, or no conversation came about.
         TypeError: the command is one string.
-        ValueError: an option is out of its range.
+        ValueError: an option is out of its range, or the URL or a header cannot be sent.
     """
+    if isinstance(target, str) and "://" not in target:
+        raise TypeError(f"connect to a URL, a Server, or a command as a list of words, not to {target!r}")
     if isinstance(target, str):
-        raise TypeError(f"connect to a Server or to a command as a list of words, not to {target!r}")
+        options.setdefault("initialize_timeout", 30.0)  # a server that has taken the connection runs already
     while True:
         config = client_config(options)
-        ends = _memory(target) if isinstance(target, Server) else child_streams(target)
-        async with ends as streams, aclosing(Client(streams, config, options)) as client:
+        async with AsyncExitStack() as opened:
+            if isinstance(target, str):
+                from ._http import way_to  # whoever has a pipe needs neither h11 nor wsproto
+
+                carry: Callable[..., Any] = await way_to(target, headers, tls)
+            else:
+                ends = _memory(target) if isinstance(target, Server) else child_streams(target)
+                carry = partial(Link, await opened.enter_async_context(ends))
+            client = await opened.enter_async_context(aclosing(Client(carry, config, options)))
             try:
                 await client._connect()
             except ConnectFailed:
                 options["versions"] = versions = client.versions_without_probe
-                if not versions:
+                if not versions or isinstance(target, str):
                     raise
                 continue
             yield client

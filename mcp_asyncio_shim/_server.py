@@ -12,15 +12,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
-from mcp_core import Connection, Event, RequestReceived, Role
+from mcp_core import Connection, RequestReceived, Role
 from mcp_core.registry import Round, Runtime, Server, Service
 from mcp_core.types import RequestId
 
-from ._carrier import Carrier
-from ._link import LAST_WRITE, Link, Streams
+from ._link import LAST_WRITE, Carrier, Link, Streams
 from ._pipes import standard_streams
 
 T = TypeVar("T")
@@ -29,26 +28,23 @@ _log = logging.getLogger("mcp_asyncio_shim")
 
 
 class AsyncioRuntime(Runtime):
-    """One conversation, which `carrier` carries; the functions are those of a `Runtime`."""
+    """One conversation, which `carrier` carries; `functions` are `pump`, `full` and `release` of a `Runtime`."""
 
-    def __init__(
-        self, carrier: Carrier, pump: Callable[[], object], full: Callable[[RequestId], bool]
-    ) -> None:
+    wall_time, entropy = staticmethod(time.time), staticmethod(secrets.token_bytes)
+
+    def __init__(self, carrier: Carrier, *functions: Callable[..., Any]) -> None:
         self._carrier, self._thread = carrier, threading.get_ident()
-        self.pump, self.full = pump, full  # type: ignore[assignment, method-assign]
+        self.pump, self.full, self.release = functions  # type: ignore[method-assign]
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
-
-    def reference(self) -> str:
-        return secrets.token_hex(4)
 
     def soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._carrier.loop.call_soon_threadsafe(function)
 
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
-        return asyncio.to_thread(_called, function)
+        return asyncio.to_thread(function)
 
     async def ask(self, asked: Round[T]) -> T:
         awake = asyncio.Event()
@@ -61,12 +57,6 @@ class AsyncioRuntime(Runtime):
         await asyncio.sleep(0)
         await self._carrier.until(lambda: not self.full(id))
 
-    def wall_time(self) -> float:
-        return time.time()
-
-    def entropy(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
-
     @property
     def in_worker_thread(self) -> bool:
         return threading.get_ident() != self._thread
@@ -76,13 +66,6 @@ class AsyncioRuntime(Runtime):
             return await function()
 
         return asyncio.run_coroutine_threadsafe(awaited(), self._carrier.loop).result()
-
-
-def _called(function: Callable[[], T]) -> T:
-    try:
-        return function()
-    except StopIteration as exc:
-        raise RuntimeError("the handler raised StopIteration") from exc  # a future would refuse the other
 
 
 async def serve_streams(
@@ -100,20 +83,14 @@ async def serve_streams(
 
 
 async def converse(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:
-    def take(event: Event) -> None:
-        job = service.take(event)
-        if job is not None:
-            link.start(job)
-
-    link = Link(Connection(Role.SERVER, server.config()), streams, take)
-    service = Service(server, link.conn, AsyncioRuntime(link, link.pump, link.full), lifespan)
+    conn = Connection(Role.SERVER, server.config())
+    link = Link(streams, conn, lambda event: link.start(service.take(event)))
+    service = Service(server, conn, AsyncioRuntime(link, link.pump, link.full, lambda *_: False), lifespan)
     end = link.loop.time()
     try:
         await asyncio.wait({link.reading})
         end = link.loop.time() + grace
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(end):
-                await link.until(lambda: not link.jobs)
+        await link.until(lambda: not link.jobs, grace)
     finally:
         service.close()
         await link.aclose(max(end - link.loop.time(), LAST_WRITE))
@@ -142,22 +119,21 @@ def run(server: Server) -> None:
         ConnectFailed: stdin or stdout is not open, or is a regular file.
     """
     caught: list[int] = []
+    both = signal.SIGINT, signal.SIGTERM
 
     async def main() -> None:
         loop, serving = asyncio.get_running_loop(), asyncio.create_task(serve_stdio(server))
 
         def stop(number: int, _: object) -> None:
-            for each in former:
+            for each in both:
                 signal.signal(each, signal.SIG_DFL)
             caught.append(number)
             loop.call_soon_threadsafe(serving.cancel)
 
-        former = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with ExitStack() as undo:
+            for each in both:
+                undo.callback(signal.signal, each, signal.signal(each, stop))
             await serving
-        finally:
-            for each, action in former.items():
-                signal.signal(each, action)
 
     with suppress(asyncio.CancelledError):
         asyncio.run(main())

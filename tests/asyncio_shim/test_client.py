@@ -6,12 +6,14 @@ import asyncio
 import socket
 import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mcp_trio
 from mcp_asyncio_shim import Client, connect
+from mcp_asyncio_shim._link import Link
 from mcp_core import (
     ALL,
     CallerOptions,
@@ -244,7 +246,8 @@ async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     wire = Wire(*await asyncio.open_connection(sock=theirs), E)
     told: CallerOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
-    async with aclosing(Client(streams, client_config(told), told)) as client:
+    carry = partial(Link, streams)
+    async with aclosing(Client(carry, client_config(told), told)) as client:
         opening = asyncio.create_task(client._connect())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
         wire.tell(result((await wire.hear())["id"], discovered))

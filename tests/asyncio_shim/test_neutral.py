@@ -55,13 +55,19 @@ def test_the_count_of_lines() -> None:
 
 def test_the_shim_is_small() -> None:
     sources = [path.read_text("utf-8") for path in (ROOT / "mcp_asyncio_shim").glob("*.py")]
-    assert sum(map(lines_of_code, sources)) <= 560, "policy has leaked out of the core, or into the shim"
-    assert sum(source.count("\n") for source in sources) <= 820, "essays and blank lines included"
+    assert sum(map(lines_of_code, sources)) <= 600, "policy has leaked out of the core, or into the shim"
+    assert sum(source.count("\n") for source in sources) <= 900, "essays and blank lines included"
 
 
 @pytest.mark.parametrize(
     ("imported", "unknown"),
-    [("mcp_asyncio_shim", "trio"), ("mcp_asyncio_shim", "mcp_trio"), ("mcp_trio", "asyncio")],
+    [
+        ("mcp_asyncio_shim", "trio"),
+        ("mcp_asyncio_shim", "mcp_trio"),
+        ("mcp_asyncio_shim", "h11"),  # not before a URL is asked for
+        ("mcp_asyncio_shim", "wsproto"),
+        ("mcp_trio", "asyncio"),
+    ],
 )
 def test_no_runtime_loads_the_other(imported: str, unknown: str) -> None:
     program = f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\nimport {imported}\nprint(*sys.modules)"

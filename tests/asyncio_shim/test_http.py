@@ -1,0 +1,459 @@
+"""The client over HTTP under asyncio: connections as a test plays them, and real servers, the official one and ours on trio.
+
+What is decided about calls and connections is tested with `Carriage` and `HttpClient`, in `tests/core/http`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import struct
+import threading
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import h11
+import pytest
+import trio
+import trustme
+from msgspec import Struct
+
+import mcp_trio
+from mcp_asyncio_shim import connect
+from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerError
+from mcp_core.registry import Context, Server
+from mcp_core.types import ElicitParams, TextContent
+from tests.asyncio_shim.everything import everything
+from tests.asyncio_shim.loop import run
+from tests.core.helpers import VERSIONS, D, E
+from tests.interop.http_servers import Servers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    from mcp_asyncio_shim import Client
+
+    Play = Callable[["Played", Any, asyncio.StreamWriter], Awaitable[None]]
+
+MODES = ("sessions", "stateless", "json")
+DISCOVERED = {
+    "supportedVersions": [E],
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "played", "version": "1"},
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
+DONE = {"content": [], "resultType": "complete"}
+
+
+class Who(Struct):
+    """What a user is asked for."""
+
+    name: str
+
+
+# -- Connections ---------------------------------------------------------------------------------------------------------------
+
+
+class Played:
+    """A server in the stateless revision, of which the test plays how tool calls are answered.
+
+    `heard` are the methods that were asked for, each with the number of the connection.
+    """
+
+    def __init__(self, play: Play) -> None:
+        self.play = play
+        self.heard: list[tuple[int, str]] = []
+        self.opened = 0
+        self.gone = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.opened += 1
+        number, http, body = self.opened, h11.Connection(h11.SERVER), b""
+        try:
+            while True:
+                event = http.next_event()
+                if event is h11.NEED_DATA:
+                    http.receive_data(await reader.read(65_536))
+                elif isinstance(event, h11.Data):
+                    body += event.data
+                elif isinstance(event, h11.EndOfMessage):
+                    message, body = json.loads(body), b""
+                    self.heard.append((number, message["method"]))
+                    play = discovered if message["method"] == "server/discover" else self.play
+                    await play(self, message, writer)
+                    http = h11.Connection(h11.SERVER)
+                elif isinstance(event, h11.ConnectionClosed):
+                    return
+        except (OSError, h11.RemoteProtocolError):
+            pass
+        finally:
+            self.gone.set()
+            writer.close()
+
+
+def answer(id: Any, result: Any) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+        len(body),
+        body,
+    )
+
+
+async def discovered(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+    writer.write(answer(message["id"], DISCOVERED))
+
+
+async def done(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+    writer.write(answer(message["id"], DONE))
+
+
+@asynccontextmanager
+async def talking(play: Play, **options: Any) -> AsyncIterator[tuple[Client, Played]]:
+    played = Played(play)
+    async with await asyncio.start_server(played.serve, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        async with connect(f"http://127.0.0.1:{port}/mcp", versions=[E], **options) as client:
+            yield client, played
+    await asyncio.sleep(0.01)  # for the server's tasks
+
+
+def test_one_connection_carries_one_call_after_the_other() -> None:
+    async def main() -> None:
+        async with talking(done) as (client, played):
+            for _ in range(3):
+                assert (await client.call_tool("t")).content == []
+            assert played.heard == [(1, "server/discover"), *[(1, "tools/call")] * 3]
+            await asyncio.gather(client.call_tool("t"), client.call_tool("t"))
+            assert played.opened == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, 80, 120])
+def test_a_response_that_breaks_off_ends_its_call_only(length: int) -> None:
+    async def cut(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        whole = message["params"]["name"] == "well"
+        writer.write(answer(message["id"], DONE)[: None if whole else length])
+        if not whole:
+            writer.close()
+
+    async def main() -> None:
+        async with talking(cut) as (client, _):
+            with pytest.raises(
+                ConnectionLost, match=r"tools/call: the server's answer is no HTTP/1.1, or breaks off"
+            ):
+                await client.call_tool("ill")
+            assert (await client.call_tool("well")).content == []
+
+    run(main())
+
+
+def test_a_response_that_ends_with_its_connection() -> None:
+    async def last(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        said = answer(message["id"], DONE).replace(b"content-length", b"x-length")
+        writer.write(said.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        writer.close()
+
+    async def main() -> None:
+        async with talking(last) as (client, played):
+            await client.call_tool("t")
+            await client.call_tool("t")
+            assert [number for number, _ in played.heard] == [1, 1, 2]
+
+    run(main())
+
+
+@pytest.mark.parametrize("more", [b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n", b""])
+def test_a_connection_on_which_something_comes_unasked_or_ends_is_not_used_again(more: bytes) -> None:
+    """Not even for what may be done once only."""
+
+    async def once(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(message["id"], DONE))
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        writer.write(more) if more else writer.close()
+
+    async def main() -> None:
+        async with talking(once) as (client, played):
+            for _ in range(3):
+                await client.call_tool("t")
+                await asyncio.sleep(0.06)
+            assert [number for number, _ in played.heard] == [1, 1, 2, 3]
+
+    run(main())
+
+
+@pytest.mark.parametrize("when", [0.0, 0.02])
+def test_a_connection_that_is_reset(when: float, caplog: pytest.LogCaptureFixture) -> None:
+    """In the midst of a call, or while nobody uses it."""
+
+    async def reset(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        sock = writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if when:
+            writer.write(answer(message["id"], DONE))
+            await asyncio.sleep(when)
+        writer.transport.abort()
+
+    async def main() -> None:
+        async with talking(reset) as (client, played):
+            for _ in range(2):
+                if when:
+                    await client.call_tool("t")
+                    await asyncio.sleep(2 * when)
+                else:
+                    with pytest.raises(ConnectionLost, match="breaks off"):
+                        await client.call_tool("t")
+            assert [number for number, _ in played.heard] == [1, 1, 2]
+
+    run(main())
+    assert caplog.records == []
+
+
+def test_what_is_no_http_is_said_so() -> None:
+    async def nonsense(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+
+    async def main() -> None:
+        async with talking(nonsense) as (client, _):
+            with pytest.raises(ConnectionLost, match=r"no HTTP/1\.1"):
+                await client.call_tool("t")
+
+    run(main())
+
+
+def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
+    async def hang(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        if message["params"]["name"] == "well":
+            await done(server, message, writer)
+
+    async def main() -> None:
+        async with talking(hang) as (client, played):
+            for give_up in (asyncio.timeout(0.02), asyncio.timeout(5)):
+                played.gone.clear()
+                with pytest.raises(TimeoutError):
+                    async with give_up:
+                        await client.call_tool("ill", timeout=0.05)
+                await played.gone.wait()
+            assert (await client.call_tool("well")).content == []
+            assert [number for number, _ in played.heard] == [1, 1, 2, 3]
+
+    run(main())
+
+
+def test_what_is_under_way_at_the_end_is_lost() -> None:
+    under_way = asyncio.Semaphore(0)
+
+    async def hang(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        under_way.release()
+
+    async def main() -> None:
+        async with talking(hang) as (client, _):
+            calls = [asyncio.create_task(client.call_tool("t")) for _ in range(3)]
+            for _ in calls:
+                await under_way.acquire()
+            await client.aclose()
+            for ended in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(ended, ConnectionLost)
+            with pytest.raises(ConnectionLost):
+                await client.call_tool("t")
+            await client.aclose()
+
+    run(main())
+
+
+def test_a_megabyte_either_way() -> None:
+    async def echo(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        content = [{"type": "text", "text": message["params"]["arguments"]["words"]}]
+        writer.write(answer(message["id"], {**DONE, "content": content}))
+
+    async def main() -> None:
+        words = "x" * 1_000_000
+        async with talking(echo) as (client, played):
+            for _ in range(2):
+                assert (await client.call_tool("t", {"words": words})).text == words
+            assert played.opened == 1
+
+    run(main())
+
+
+def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.http._pool._IDLE", 0.05)
+
+    async def main() -> None:
+        async with talking(done) as (client, played):
+            await asyncio.gather(client.call_tool("t"), client.call_tool("t"))
+            await played.gone.wait()
+            await asyncio.sleep(0.1)
+            await client.call_tool("t")
+            assert played.opened == 3
+
+    run(main())
+
+
+# -- How it begins -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "error"),
+    [
+        ("server.py", {}, TypeError),
+        ("ftp://here", {}, ValueError),
+        ("http://", {}, ValueError),
+        ("http://me:secret@here/", {}, ValueError),
+        ("http://here", {"headers": {"host": "there"}}, ValueError),
+        ("http://here", {"keep_alive": -1}, ValueError),
+    ],
+)
+def test_what_cannot_be_meant(target: str, options: Any, error: type[Exception]) -> None:
+    async def main() -> None:
+        with pytest.raises(error):
+            await connect(target, **options).__aenter__()
+
+    run(main())
+
+
+def test_a_server_that_is_not_there() -> None:
+    async def main() -> None:
+        async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectFailed, match=f"cannot connect to 127.0.0.1:{port}: .*Connect call failed"):
+            await connect(f"http://127.0.0.1:{port}/mcp").__aenter__()
+        with pytest.raises(ConnectFailed, match=r"cannot connect to nowhere\.invalid: "):
+            await connect("http://nowhere.invalid/mcp").__aenter__()
+
+    run(main())
+
+
+def test_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    theirs, ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(theirs)
+    authority.configure_trust(ours)
+
+    async def main() -> None:
+        played = Played(done)
+        async with await asyncio.start_server(played.serve, "127.0.0.1", 0, ssl=theirs) as listener:
+            url = f"https://localhost:{listener.sockets[0].getsockname()[1]}/mcp"
+            async with connect(url, versions=[E], tls=ours) as client:
+                for _ in range(2):
+                    await client.call_tool("t")
+            assert played.opened == 1
+            with pytest.raises(ConnectFailed, match="certificate verify failed"):
+                await connect(url, versions=[E]).__aenter__()
+            await asyncio.sleep(0.01)
+
+    run(main())
+
+
+# -- Real servers ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
+    running = Servers(*(("sdk_server", mode) for mode in MODES))
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("version", [E, D])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_official_server(servers: Servers, mode: str, version: str) -> None:
+    async def main() -> None:
+        url = servers.url("sdk_server", mode)
+        async with connect(url, versions=[version], headers={"x-mine": "1"}) as client:
+            assert client.peer.dialect.version == version
+            told: list[float] = []
+            counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            assert counted.content == [TextContent("3")]
+            assert told == ([] if mode == "json" else [1, 2, 3])
+            with pytest.raises(CallTimeout):
+                await client.call_tool("wait", timeout=0.1)
+            if mode != "json":  # then it does not look whether anybody is there
+                assert (await client.call_tool("cancelled")).content == [TextContent("yes")]
+            results = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(50)))
+            assert [result.text for result in results] == [str(n) for n in range(50)]
+
+    run(main())
+
+
+@contextmanager
+def on_trio(server: Server | None = None) -> Iterator[str]:
+    """The URL of a server of ours, which runs on trio in a thread."""
+    urls: list[str] = []
+    up, stop = threading.Event(), trio.Event()
+    token: list[trio.lowlevel.TrioToken] = []
+
+    async def serve() -> None:
+        token.append(trio.lowlevel.current_trio_token())
+        async with trio.open_nursery() as nursery:
+            serving = partial(mcp_trio.serve_http, server or everything(), stop=stop, grace=0.1)
+            address: mcp_trio.HttpAddress = await nursery.start(serving)
+            urls.append(address.url)
+            up.set()
+
+    thread = threading.Thread(target=trio.run, args=[serve])
+    thread.start()
+    try:
+        assert up.wait(20)
+        yield urls[0]
+    finally:
+        token[0].run_sync_soon(stop.set)
+        thread.join()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_server_on_trio(version: str) -> None:
+    async def main(url: str) -> None:
+        async with connect(url, versions=[version]) as client:
+            assert client.peer.dialect.version == version
+            assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
+            told: list[float] = []
+            await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            assert told == [1, 2, 3]
+            with pytest.raises(PeerError, match="not today"):
+                await client.call_tool("fail", {"how": "error"})
+            assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
+            assert len(await client.list_tools()) == 7
+
+    with on_trio() as url:
+        asyncio.run(main(url))
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+@pytest.mark.parametrize("version", [D, E])
+def test_our_server_asks_and_tells_of_changes(scheme: str, version: str) -> None:
+    server = Server("asking")
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask the user for a name."""
+        return str((await context.elicit("Who?", Who)).action)
+
+    @server.tool
+    def change() -> None:
+        """Change."""
+        server.changed(tools=True)
+
+    def answer(params: ElicitParams) -> dict[str, str]:
+        asked.append(params.message)
+        return {"name": "Ada"}
+
+    asked: list[str] = []
+
+    async def main(url: str) -> None:
+        there = url.replace("http", scheme)
+        async with connect(there, versions=[version], on_elicit=answer) as client:
+            assert (await client.call_tool("ask")).text == "accept"
+            assert asked == ["Who?"]
+            async with client.listen(tools=True) as changes:
+                await client.call_tool("change")
+                assert await anext(changes) == Change("tools")
+
+    with on_trio(server) as url:
+        asyncio.run(main(url))
