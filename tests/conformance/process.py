@@ -10,13 +10,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.conformance import everything_server
+from tests.conformance import bridge, everything_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["everything_at"]
+__all__ = ["bridged", "everything_at"]
 
 
 @contextmanager
@@ -36,6 +36,22 @@ def everything_at(stderr: Path, *options: str) -> Iterator[str]:
         line for line in stderr.read_text().splitlines() if line.startswith(("Traceback", "our own"))
     ] == []
     assert process.returncode == 128 + signal.SIGTERM
+
+
+@contextmanager
+def bridged(url: str, stderr: Path) -> Iterator[str]:
+    """The server at `url` reached over HTTP/2 by those who speak HTTP/1.1: at the URL that this gives."""
+    target = url.split(":")[2].split("/", maxsplit=1)[0]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    command = [sys.executable, bridge.__file__, str(address[1]), target]
+    with stderr.open("wb") as said, subprocess.Popen(command, stderr=said) as process:
+        try:
+            _wait_for(address, process, stderr)
+            yield url.replace(target, str(address[1]))
+        finally:
+            process.kill()
+    assert "Traceback" not in stderr.read_text()
 
 
 def _wait_for(address: tuple[str, int], process: subprocess.Popen[bytes], stderr: Path) -> None:

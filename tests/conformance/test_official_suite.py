@@ -5,8 +5,8 @@ Rules of this file:
 1. The suite decides, and nothing is excused: no check may fail, none may warn, and a scenario that checks nothing has failed.
 2. The tables say what there is to play, so that a scenario is also missed when the suite stays away; and the suite says whether
    the tables have everything that it requires. Of what it plays besides, the extensions are left out.
-3. All that is asked of a server is asked of one process, one revision after the other; and again of one that answers with
-   streams only, which some checks are about.
+3. All that is asked of a server is asked of one process, one revision after the other; again of one that answers with
+   streams only, which some checks are about; and again over HTTP/2, to which a bridge leads.
 
 Where the suite is: `tests/conformance/conftest.py`.
 """
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.conformance import everything_client
-from tests.conformance.process import everything_at
+from tests.conformance.process import bridged, everything_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,11 +114,17 @@ _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a 
 _LONGEST: Final = 300.0  # seconds that a set may take on a machine that is busy with other things
 
 
-@pytest.fixture(scope="module", params=["auto", "sse"])
+@pytest.fixture(scope="module", params=["auto", "sse", "http2"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the everything server."""
-    with everything_at(tmp_path_factory.mktemp("server") / "stderr.txt", "--reply", request.param) as url:
-        yield url
+    place = tmp_path_factory.mktemp("server")
+    reply = "auto" if request.param == "http2" else request.param
+    with everything_at(place / "stderr.txt", "--reply", reply) as url:
+        if request.param != "http2":
+            yield url
+            return
+        with bridged(url, place / "bridge.txt") as bridge:
+            yield bridge
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,127 @@
+"""A bridge from HTTP/1.1 to HTTP/2: `python bridge.py PORT TARGET` listens on PORT of this machine, and makes each request that comes
+there again on one HTTP/2 connection to the port TARGET.
+
+So the official suite, which speaks HTTP/1.1, reaches a server over HTTP/2. A client that goes while it is answered is one that gives up
+its request. Nothing is changed on the way: names of hosts, origins and sessions are the client's.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import h11
+import trio
+
+from mcp_core import ConnectionLost
+from mcp_core.http import Body, Head, RequestHead
+from mcp_trio._dial import Way
+from mcp_trio._h2_client import H2Client
+
+if TYPE_CHECKING:
+    from mcp_core.http import Action
+
+__all__ = ["main"]
+
+
+class Bridge:
+    """All of it leads to the server at `way`. `client` is the connection there, the last one that came about."""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.client: H2Client | None = None
+        self._dialling = trio.Lock()
+
+    async def there(self) -> H2Client:
+        async with self._dialling:
+            if self.client is None or self.client.closed_by_server():
+                client = await self.way.dial()
+                assert isinstance(client, H2Client)
+                self.client = client
+            return self.client
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Carry what comes on one connection of HTTP/1.1."""
+        http = h11.Connection(h11.SERVER)
+        async with stream:
+            try:
+                while (asked := await self._request(http, stream)) is not None:
+                    await self._exchange(http, stream, *asked)
+                    if http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+                        return
+                    http.start_next_cycle()
+            except (trio.BrokenResourceError, h11.ProtocolError, ConnectionLost) as exc:
+                print(f"{type(exc).__name__}: {exc}", file=sys.stderr)
+
+    async def _request(
+        self, http: h11.Connection, stream: trio.abc.Stream
+    ) -> tuple[h11.Request, bytes] | None:
+        head, body = None, b""
+        while True:
+            event = http.next_event()
+            if event is h11.NEED_DATA:
+                http.receive_data(bytes(await stream.receive_some()))
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage) and head is not None:
+                return head, body
+            else:
+                return None
+
+    async def _exchange(
+        self, http: h11.Connection, stream: trio.abc.Stream, asked: h11.Request, body: bytes
+    ) -> None:
+        own = (b"content-length", b"connection", b"transfer-encoding", b"keep-alive")
+        headers = [(bytes(name), bytes(value)) for name, value in asked.headers if name not in own]
+        head = RequestHead(bytes(asked.method), bytes(asked.target), headers)
+        send, take = trio.open_memory_channel[Any](100_000)
+
+        async def ask() -> None:
+            with send:
+                await (await self.there()).run(head, body, say)
+
+        def say(actions: list[Action]) -> None:
+            for action in actions:
+                send.send_nowait(action)
+
+        async def watch() -> None:
+            # Whoever goes is not answered any more; and who is still there says nothing.
+            http.receive_data(bytes(await stream.receive_some()))
+            nursery.cancel_scope.cancel()
+
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch)
+                nursery.start_soon(ask)
+                async for action in take:
+                    await stream.send_all(_spelled(http, action))
+                nursery.cancel_scope.cancel()
+        except* (ConnectionLost, trio.BrokenResourceError) as group:
+            raise group.exceptions[0] from None
+
+
+def _spelled(http: h11.Connection, action: Action) -> bytes:
+    if isinstance(action, Head):
+        return http.send(h11.Response(status_code=action.status, headers=action.headers)) or b""
+    if isinstance(action, Body):
+        return http.send(h11.Data(data=action.data)) or b""
+    return http.send(h11.EndOfMessage()) or b""
+
+
+async def main(port: int, target: int) -> None:
+    """Serve until cancelled."""
+    way = Way("http", "127.0.0.1", target, proxy=None, prior_knowledge=True)
+    bridge = Bridge(way)
+    async with trio.open_nursery() as nursery:
+        way.nursery = nursery
+        try:
+            await trio.serve_tcp(bridge.serve, port, host="127.0.0.1")
+        finally:
+            if bridge.client is not None:
+                await bridge.client.aclose()
+
+
+if __name__ == "__main__":
+    trio.run(main, int(sys.argv[1]), int(sys.argv[2]))
