@@ -31,7 +31,7 @@ from mcp_core.types import (
 from tests.fakes.authorization_server import AuthorizationServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from mcp_core.auth import HttpRequest
     from mcp_core.types import CallToolResult
@@ -125,6 +125,50 @@ def test_unix_socket(tmp_path: Path) -> None:
     )
     assert result.stderr == ""
     assert result.stdout == "Ada is guest number 1\nBob is guest number 2\n"
+
+
+@pytest.fixture
+def threads(tmp_path: Path) -> Iterator[int]:
+    """The port of `threads.py`, which runs for ever."""
+    with subprocess.Popen(server("threads.py"), cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("version", ALL)
+async def test_threads(version: str, threads: int) -> None:
+    """Calls of one client side by side, another client who says nonsense and reads nothing, and much progress."""
+
+    async def wake() -> None:
+        assert (await client.call_tool("nap", {"seconds": 0.1})).text == "slept well"
+        woken.append("nap")
+
+    with trio.fail_after(30):
+        stranger = await trio.open_tcp_stream("127.0.0.1", threads)
+        await stranger.send_all(b"no JSON\n" * 1_000)
+        stream = await trio.open_tcp_stream("127.0.0.1", threads)
+        async with stranger, mcp_trio.connect_stream(stream, versions=[version]) as client:
+            assert client.peer.dialect is DIALECTS[version]
+            woken: list[str] = []
+            async with trio.open_nursery() as nursery:
+                for _ in range(5):
+                    nursery.start_soon(wake)
+                await client.ping()
+                assert not woken
+            told: list[float] = []
+            result = await client.call_tool(
+                "count", {"to": 5_000}, progress=lambda done, *_: told.append(done)
+            )
+            assert result.text == "counted to 5000"
+            assert told == [number + 1 for number in range(5_000)]
+            with pytest.raises(mcp_trio.CallTimeout):
+                await client.call_tool("nap", {"seconds": 0.3}, timeout=0.01)
+            assert (await client.call_tool("count", {"to": 0})).text == "counted to 0"
+        async with mcp_trio.connect_stream(await trio.open_tcp_stream("127.0.0.1", threads)) as another:
+            assert [tool.name for tool in await another.list_tools()] == ["count", "nap"]
 
 
 QUESTIONS = """\

@@ -26,7 +26,7 @@ def blocks(language: str) -> list[str]:
     return [textwrap.dedent(block) for block in found]
 
 
-SERVER, CLIENT, MORE, ASKING, ANSWERING, HTTP, ASGI, GUARDED, STREAM, TESTS, LOOP = blocks("python")
+SERVER, CLIENT, MORE, ASKING, ANSWERING, HTTP, ASGI, GUARDED, SOCKET, STREAM, TESTS, LOOP = blocks("python")
 SET_UP, COMMANDS, *OVER_HTTP = blocks("console")
 TRANSCRIPT = re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", COMMANDS, re.MULTILINE)
 
@@ -226,6 +226,23 @@ def test_a_client_at_a_url(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(SERVER + HTTP, "README.md", "exec"), names)
     trio.run(names["main"])
     assert capsys.readouterr().out == "Hello, Ada!\n"
+
+
+@pytest.mark.requirement("CUST-2")
+def test_a_client_at_a_websocket(capsys: pytest.CaptureFixture[str]) -> None:
+    """It runs, and the transport is documented: connection, framing, cancellation, and each code that is sent."""
+    import trio
+
+    from mcp_core.http._websocket import CODES
+
+    names: dict[str, Any] = {"__name__": "greeter", "trio": trio}
+    exec(compile(SERVER + SOCKET, "README.md", "exec"), names)
+    trio.run(names["main"])
+    assert capsys.readouterr().out == "Hello, Ada!\n"
+    section = README.partition("## Over a WebSocket\n")[2].partition("\n## ")[0]
+    subjects = re.findall(r"^- \*(\w+)\.\* (?s:(.*?))(?=^- \*|^$)", section, re.MULTILINE)
+    assert [name for name, _ in subjects] == ["Connection", "Framing", "Cancellation", "Closing"]
+    assert {int(code) for code in re.findall(r"\b1\d{3}\b", dict(subjects)["Closing"])} == set(CODES.values())
 
 
 def test_the_apps() -> None:
