@@ -214,9 +214,9 @@ class Sightings:
         assert all(self.by_exchange[each].exchange.over is False for each in endpoint._quiet)
         assert not any(self.by_exchange[each].gone for each in endpoint._quiet)
         assert len(endpoint.sessions) <= limits.sessions
-        assert len(endpoint._beginning) <= limits.uninitialized
-        assert set(endpoint._beginning).isdisjoint(endpoint._idle)
-        assert {*endpoint._beginning, *endpoint._idle} == set(endpoint.sessions.values())
+        assert len(endpoint.sessions.beginning) <= limits.uninitialized
+        assert set(endpoint.sessions.beginning).isdisjoint(endpoint.sessions.idle)
+        assert {*endpoint.sessions.beginning, *endpoint.sessions.idle} == set(endpoint.sessions.values())
         for session in endpoint.sessions.values():
             self._check_session(session, kept)
         assert not any(conversations.get(each) for each in endpoint.alone)

@@ -519,7 +519,7 @@ class Visits:
         endpoint = self.endpoint
         held = (
             *(endpoint.sessions, endpoint.alone, endpoint.dirty, endpoint.events, endpoint.ready),
-            *(list(endpoint._quiet), list(endpoint._beginning), list(endpoint._idle)),
+            *(list(endpoint._quiet), list(endpoint.sessions.beginning), list(endpoint.sessions.idle)),
             *(endpoint.log.bytes, list(endpoint.log._streams), endpoint.log._shelves),
         )
         assert not any(held), f"something is left: {held}"

@@ -54,6 +54,11 @@ HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
             },
         ),
         (
+            "bench_http2.py",
+            ["--rounds", "1", "--calls", "60"],
+            {"alone_p50", "alone_p99", "beside_p50", "beside_p99"},
+        ),
+        (
             "bench_http.py",
             ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],
             {

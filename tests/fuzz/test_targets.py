@@ -24,7 +24,7 @@ from mcp_core._requests import Requests
 from mcp_core.auth import _challenge, _grant, _guard
 from mcp_core.auth._jose import Jws
 from mcp_core.auth._proof import Proofs
-from mcp_core.http import _headers, _mirror, _sse
+from mcp_core.http import _headers, _http2, _mirror, _sse
 from mcp_core.http._conversation import Session
 from mcp_core.http._endpoint import _NO_SESSION, Endpoint
 from mcp_core.http._exchange import Exchange, Mode
@@ -89,6 +89,24 @@ FOUND: list[tuple[str, Any]] = [
             ),
             None,
             None,
+        ),
+    ),
+    # A head on stream 0 was no head that something could stand in, and `te` was believed when it was said for the last time.
+    ("http2", (False, [b"\0\0\0\4" + bytes(8) + b"\1" + bytes(14)], 1, [])),
+    (
+        "http2",
+        (
+            False,
+            [],
+            1,
+            [
+                (b":method", b"POST"),
+                (b":scheme", b"https"),
+                (b":authority", b"a.example"),
+                (b":path", b"/mcp"),
+                (b"te", b""),
+                (b"te", b"trailers"),
+            ],
         ),
     ),
     # A query between a path and a fixed text may be absent, and then the path took the text too.
@@ -229,6 +247,11 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
     ("token", Proofs, "_use", lambda self, digest, last, now: None),
+    ("http2", _http2, "_MAX_CONTINUATIONS", 17),
+    ("http2", _http2, "_IDLE_FRAMES", 10_000),
+    ("http2", _http2.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),
+    ("http2", _http2, "_NO_VALUE", re.compile(rb"[\0\r]")),
+    ("http2", _http2, "_OF_CONNECTIONS", frozenset()),
 ]
 
 
