@@ -64,7 +64,7 @@ def _watched(pieces: Iterable[bytes], *, is_server: bool) -> tuple[int | None, b
 
 def _expected(data: bytes) -> tuple[int | None, bytes]:
     """The error code of the first fault, and what is to pass."""
-    counts = dict.fromkeys((*MOST, "crumb"), 0)
+    counts = dict.fromkeys((*MOST, "crumb", "piece"), 0)
     counts.pop("small")
     passed, place, first, open_block = b"", 0, True, None
     while len(data) - place >= 9:
@@ -100,7 +100,10 @@ def _expected(data: bytes) -> tuple[int | None, bytes]:
 
 
 def _counted(kind: int, flags: int, length: int, stream: bytes, counts: dict[str, int]) -> int | None:
-    if kind in (1, 5) or (kind == 0 and (flags & 1 or length >= 64)):
+    if kind == 0 and length >= (320 if flags & 8 else 64):
+        counts["piece"] += 1
+        return None
+    if kind in (1, 5) or (kind == 0 and flags & 1):
         return None
     what = COUNTED.get(kind, "idle")
     if what == "small":
@@ -112,7 +115,8 @@ def _counted(kind: int, flags: int, length: int, stream: bytes, counts: dict[str
         return PROTOCOL
     if kind == 7 and length < 8:
         return SIZE
-    return CALM if counts[what] > {**MOST, "crumb": MOST["small"]}[what] else None
+    most = {**MOST, "crumb": MOST["small"] + 4 * counts["piece"]}[what]
+    return CALM if counts[what] > most else None
 
 
 # -- Heads -------------------------------------------------------------------------------------------------------------
@@ -155,10 +159,11 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 _STREAMS: Final = st.sampled_from((0, 1, 3, 2**31 + 1))
 _PAYLOADS: Final = st.one_of(
-    st.binary(max_size=10), st.sampled_from((0, 8, 63, 64, 192, 198, 5_000, 16_384, 16_385)).map(bytes)
+    st.binary(max_size=10),
+    st.sampled_from((0, 8, 63, 64, 192, 198, 319, 320, 5_000, 16_384, 16_385)).map(bytes),
 )
 _FRAMES: Final = weighted(
-    (4, st.builds(_frame, st.integers(0, 10), st.sampled_from((0, 1, 4, 5)), _STREAMS, _PAYLOADS)),
+    (4, st.builds(_frame, st.integers(0, 10), st.sampled_from((0, 1, 4, 5, 8)), _STREAMS, _PAYLOADS)),
     (1, st.builds(_frame, st.just(7), st.just(0), st.just(0), st.just(bytes(8)))),
     (1, st.sampled_from((15, 16)).map(lambda more: _frame(1, 0, 1, b"x") + _frame(9, 0, 1, b"x") * more + _frame(9, 4, 1, b"x"))),
     (1, st.just(_frame(1, 0, 1, bytes(16_384)) + _frame(9, 0, 1, bytes(16_384)) * 3 + _frame(9, 4, 1, b""))),

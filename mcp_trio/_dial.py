@@ -267,13 +267,17 @@ def _address_of(stream: trio.SocketStream) -> str | None:
 
 
 def _watch(stream: trio.SocketStream) -> None:
-    """Have the system find out that the other end is gone, while we only listen: within a minute, and at no cost to anyone."""
+    """Have the system find out that the other end is gone, whether we listen or have something to say: within a minute, and at no cost
+    to anyone. Otherwise who says something is told after a quarter of an hour."""
     with suppress(OSError):  # some systems say so if the connection is over already
         stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE, 1)
         for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
             number = getattr(trio.socket, option, None)  # not every system lets a program say how
             if number is not None:
                 stream.setsockopt(trio.socket.IPPROTO_TCP, number, value)
+        # In milliseconds, of what was sent and nobody has confirmed.
+        if (number := getattr(trio.socket, "TCP_USER_TIMEOUT", None)) is not None:
+            stream.setsockopt(trio.socket.IPPROTO_TCP, number, 60_000)
 
 
 async def _secured(

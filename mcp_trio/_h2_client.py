@@ -7,8 +7,8 @@ Rules of this file:
 
 1. What comes is handed on as it comes and nothing is kept. So there is always room for more, and no response waits for another one.
 2. Of a body is sent what the server has room for, in turns with other bodies. One that nobody reads holds up itself.
-3. Who gives up a request resets its stream, and that is all. A fault in a response ends its stream; a fault in the frames ends the
-   connection.
+3. Who gives up a request resets its stream and harms no other. A fault in a response ends its stream; a fault in the frames ends the
+   connection. If nothing has come for long when a request is given up, no other one goes this way until something does.
 4. A server that wants to go (GOAWAY) gets no more requests. Those that it has not processed may be made elsewhere; the others come
    to their end here.
 5. Both tasks are shielded: there may be last words to carry. `aclose` ends them, so whoever has opened one closes it.
@@ -22,8 +22,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from h2.config import H2Configuration
-from h2.connection import H2Connection as Parser
 from h2.errors import ErrorCodes
 from h2.events import (
     DataReceived,
@@ -33,7 +31,7 @@ from h2.events import (
     StreamReset,
 )
 from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
+from h2.settings import SettingCodes
 from hpack import NeverIndexedHeaderTuple
 
 from mcp_core import ConnectFailed, ConnectionLost
@@ -48,6 +46,8 @@ from mcp_core.http import (
     response_head,
 )
 
+from ._h2_parser import Parser
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -59,6 +59,9 @@ _READ_SIZE: Final = 65_536
 _WRITE_SIZE: Final = 65_536  # of bodies, before it is looked at what else there is to say
 _HEAD_SIZE: Final = 65_536
 _LAST_WRITE: Final = 1.0
+# For whoever has waited so long and heard nothing at all, a way that is cut is as likely as a server that takes its time.
+_SILENCE: Final = 10.0
+_PING: Final = b"anybody?"
 # What may be sent to us on one stream, and on all of them, before we have said that it was read: which is at once.
 _STREAM_WINDOW: Final = 1024 * 1024
 _WINDOW: Final = 16 * 1024 * 1024
@@ -73,6 +76,8 @@ _SETTINGS: Final = {
     SettingCodes.MAX_HEADER_LIST_SIZE: _HEAD_SIZE,
 }
 _SECRET: Final = frozenset((b"authorization", b"proxy-authorization"))
+_WITHOUT_BODY: Final = (204, 304)
+_OTHER_LENGTH: Final = "the server's answer is not as long as it was to be"
 # What others say first. None of it is a frame, but it may be too short to show that.
 _OTHERS: Final = {
     b"HTTP/": "it speaks HTTP/1.1",
@@ -80,29 +85,16 @@ _OTHERS: Final = {
 }
 
 
-class _Parser(Parser):
-    # For frames that come late for a stream which was reset: of older ones it does not matter what becomes of them.
-    MAX_CLOSED_STREAMS = 1_000
-
-    _asked = 0
-
-    @property
-    def open_outbound_streams(self) -> int:
-        """How many there are the pool counts. h2 looks at all of them for each new one, and forgets those that are over; that it does
-        now and then is enough."""
-        self._asked += 1
-        if self._asked % 64 == 0:
-            return super().open_outbound_streams and 0
-        return 0
-
-
 class _Stream:
     """One request and its response. `over` is set when nothing more comes, `problem` is why if it did not come to its end."""
 
-    __slots__ = ("answered", "id", "over", "problem", "take", "unsent")
+    __slots__ = ("answered", "asked_at", "id", "is_head", "left", "over", "problem", "take", "unsent")
 
-    def __init__(self, id: int, body: bytes, take: Callable[[list[Action]], None]) -> None:
+    def __init__(self, id: int, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> None:
         self.id = id
+        self.is_head = head.method == b"HEAD"
+        self.asked_at = trio.current_time()
+        self.left = -1  # what is still to come of the response's body, if its head says so
         self.unsent = memoryview(body)
         self.take = take
         self.answered = False
@@ -125,18 +117,7 @@ class H2Client:
         self._stream = stream
         self._scheme = scheme
         self._watch = FrameWatch(is_server=False)
-        self._http = _Parser(
-            H2Configuration(
-                client_side=True,
-                header_encoding=None,
-                # Heads are judged by the core, which knows what a fault in one of them costs.
-                validate_inbound_headers=False,
-                normalize_inbound_headers=False,
-                validate_outbound_headers=False,
-                normalize_outbound_headers=False,
-            )
-        )
-        self._http.local_settings = Settings(client=True, initial_values=_SETTINGS)
+        self._http = Parser(_SETTINGS, is_client=True)
         self._streams: dict[int, _Stream] = {}
         self._unsent: dict[
             _Stream, None
@@ -146,6 +127,8 @@ class H2Client:
         self._settled = trio.Event()  # it has said so, or never will
         self._goaway: GoAway | None = None
         self._fault = ""  # what was wrong with what came
+        self._heard_at = 0.0
+        self._doubted = False  # it may be dead; something that comes says that it is not
         self._closing = False  # after what is to be written
         self._over = False
         self._asleep = trio.lowlevel.ParkingLot()  # who writes, while there is nothing to be written
@@ -158,8 +141,9 @@ class H2Client:
 
     @property
     def room(self) -> int:
-        """How many requests may be under way at once, as things are; 0 if there will be no more."""
-        return 0 if self._over or self._closing or self._goaway is not None else self._most
+        """How many requests may be under way at once, as things are; 0 if there will be no more, or if it may be dead."""
+        is_open = not (self._over or self._closing or self._doubted) and self._goaway is None
+        return self._most if is_open else 0
 
     async def open(self, nursery: trio.Nursery) -> None:
         """Begin to speak, by tasks in `nursery`, and hear what the server takes.
@@ -192,12 +176,13 @@ class H2Client:
             if not stream.over.is_set():
                 self._leave(stream)
                 self._reset(stream, ErrorCodes.CANCEL)
+                self._doubt(stream)
         if stream.problem is not None:
             raise stream.problem
         return self.room > 0
 
     def closed_by_server(self) -> bool:
-        """Whether it has gone, or is about to."""
+        """Whether it has gone, or is about to, or may have."""
         return not self.room
 
     async def aclose(self) -> None:
@@ -226,7 +211,7 @@ class H2Client:
         except ProtocolError as exc:
             self._most = 0  # its numbers have come to an end
             raise NotProcessed(str(exc)) from exc
-        stream = self._streams[id] = _Stream(id, body, take)
+        stream = self._streams[id] = _Stream(id, head, body, take)
         if body:
             self._unsent[stream] = None
         self._asleep.unpark_all()
@@ -244,6 +229,15 @@ class H2Client:
                 self._http.reset_stream(stream.id, code)
             except ProtocolError:
                 return  # it was over already
+            self._asleep.unpark_all()
+
+    def _doubt(self, stream: _Stream) -> None:
+        """A request was given up. If nothing has come for long, then until something does, no other one goes the same way: it may be
+        cut, which the system would not tell for a quarter of an hour."""
+        silent = trio.current_time() - max(stream.asked_at, self._heard_at)
+        if silent > _SILENCE and not (self._over or self._doubted):
+            self._doubted = True
+            self._http.ping(_PING)
             self._asleep.unpark_all()
 
     def _send_bodies(self) -> None:
@@ -323,7 +317,9 @@ class H2Client:
 
     def _receive(self, data: bytes) -> None:
         watch = self._watch
-        passed = watch.receive(data, trio.current_time())
+        now = self._heard_at = trio.current_time()
+        self._doubted = False
+        passed = watch.receive(data, now)
         if watch.fault is not None:
             self._fail(watch.fault.code, watch.fault.reason)
             return
@@ -362,26 +358,18 @@ class H2Client:
             if stream is not of:
                 self._hand_on(of, actions)
                 of, actions = stream, []
-            if kind is DataReceived:
-                if event.data:
-                    actions.append(Body(event.data))
-            elif kind is ResponseReceived:
-                head = response_head(event.headers)
-                if isinstance(head, Head):
-                    stream.answered = True
-                    actions.append(head)
-                else:
-                    self._leave(
-                        stream, ConnectionLost(f"the head of the server's answer is none: {head.reason}")
-                    )
-                    self._reset(stream, ErrorCodes.PROTOCOL_ERROR)
-            elif kind is StreamEnded:
-                actions.append(End())
+            if kind is StreamReset:
+                self._watch.answered()  # it was a stream of ours, of which there are not too many
+                problem: ConnectionLost | None = _reset_by_server(event.error_code)
             else:
+                problem = _spell(stream, event, actions)
+            if problem is not None:
+                # What came before counts, and may have been all there is to it.
                 self._hand_on(stream, actions)
                 of, actions = None, []
-                self._watch.answered()  # it was a stream of ours, of which there are not too many
-                self._leave(stream, _reset_by_server(event.error_code))
+                self._leave(stream, problem)
+                if kind is not StreamReset:
+                    self._reset(stream, ErrorCodes.PROTOCOL_ERROR)
         self._hand_on(of, actions)
 
     def _hand_on(self, stream: _Stream | None, actions: list[Action]) -> None:
@@ -419,8 +407,9 @@ class H2Client:
     # -- How it ends ---------------------------------------------------------------------------------------------------------
 
     def _leave(self, stream: _Stream, problem: Exception | None = None) -> None:
-        """A stream is over, whichever way."""
-        del self._streams[stream.id]
+        """A stream is over, whichever way. If it was before, nothing is changed by what comes behind its end."""
+        if self._streams.pop(stream.id, None) is None:
+            return
         self._unsent.pop(stream, None)
         stream.problem = problem
         stream.over.set()
@@ -446,6 +435,31 @@ class H2Client:
             return f"the server's answer is no HTTP/2: {self._fault}"
         told = "" if self._goaway is None or not self._goaway.code else f" ({_name(self._goaway.code)})"
         return f"the server closed the connection {'in the middle of its' if answered else 'without an'} answer{told}"
+
+
+def _spell(stream: _Stream, event: Any, actions: list[Action]) -> ConnectionLost | None:
+    """Add what has come on a stream to `actions`; gives what is wrong with it."""
+    if type(event) is ResponseReceived:
+        head = response_head(event.headers)
+        if not isinstance(head, Head):
+            return ConnectionLost(f"the head of the server's answer is none: {head.reason}")
+        stream.answered = True
+        if head.status not in _WITHOUT_BODY and not stream.is_head:
+            stream.left = int(dict(head.headers).get(b"content-length", b"-1"))
+        actions.append(head)
+    elif type(event) is DataReceived:
+        size = len(event.data)
+        if stream.left >= 0:
+            if size > stream.left:
+                return ConnectionLost(_OTHER_LENGTH)
+            stream.left -= size
+        if size:
+            actions.append(Body(event.data))
+    elif stream.left > 0:
+        return ConnectionLost(_OTHER_LENGTH)
+    else:
+        actions.append(End())
+    return None
 
 
 def _guarded(fields: Headers) -> Headers:

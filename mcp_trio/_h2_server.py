@@ -39,10 +39,11 @@ from mcp_core.http import (
     Head,
     HeadFault,
     goaway,
+    rst_stream,
     trailer_fault,
 )
 
-from ._h2_streams import STREAM_WINDOW, Parser, ServedStream, fields
+from ._h2_streams import STREAM_WINDOW, ServedStream, ServerParser, fields
 from ._http_connection import (
     BODY_PROGRESS,
     BODY_SECONDS,
@@ -74,6 +75,9 @@ _WINDOW: Final = 1024 * 1024
 _BODY_WINDOW: Final = 256 * 1024
 # Bytes of incomplete bodies, beyond which only the oldest gets more room.
 _HELD: Final = 8 * 1024 * 1024
+# What is parsed at once: heads of requests may be so short that thousands of them are in what is read at once, and nobody shall have
+# many of them parsed who is not entitled to the first.
+_BREATH: Final = 8 * 1024
 # A connection that has carried so many requests has nothing to gain from the next, and its numbers come to an end some day.
 _REQUESTS: Final = 1_000_000
 
@@ -99,7 +103,7 @@ class H2Connection(HttpConnection):
     ) -> None:
         super().__init__(reception, stream, on_exchange, incoming)
         self._watch = FrameWatch(is_server=True)
-        self._h2 = Parser()
+        self._h2 = ServerParser()
         self._h2.increment_flow_control_window(_WINDOW - STREAM_WINDOW)
         self._spell_frames()
         self._warned = False  # the client knows that the end is near
@@ -154,6 +158,7 @@ class H2Connection(HttpConnection):
 
     def _set_deadline(self, now: float) -> None:
         if self._streams:
+            self._head_until = math.inf
             self._deadline.move(min(_first(self._waiting), _first(self._unwanted)))
         elif self._watch.midway or not self._watch.settled:
             if self._head_until == math.inf:
@@ -175,12 +180,15 @@ class H2Connection(HttpConnection):
     def _run_out_of_patience(self, stream: ServedStream, now: float) -> None:
         del self._waiting[stream]
         if stream.unsent:
+            goes_on = stream.went >= BODY_PROGRESS
+        else:
+            goes_on = stream.came >= BODY_PROGRESS or stream.window < stream.given // 2  # we have not let it
+        if goes_on:
+            stream.came = stream.went = 0
+            self._waiting[stream] = now + WRITE_SECONDS
+        elif stream.unsent:
             self._reset(stream.id, ErrorCodes.CANCEL)
             self._leave(stream, now)
-        elif stream.came >= BODY_PROGRESS or stream.window < stream.given // 2:
-            # It goes on, or we have not let it.
-            stream.came = 0
-            self._waiting[stream] = now + BODY_SECONDS
         else:
             self._refuse(stream, 408, "The body of the request took too long.", now)
 
@@ -219,14 +227,23 @@ class H2Connection(HttpConnection):
         if watch.fault is not None:
             self._fail(watch.fault.code, watch.fault.reason)
             return
+        if watch.goaway is not None:
+            self._warned = True  # the client has nothing more to ask
+        for start in range(0, len(passed), _BREATH):
+            self._parse(passed[start : start + _BREATH], now)
+            if self._closing:
+                return
+        if self._owed >= _WINDOW // 2:
+            self._h2.increment_flow_control_window(self._owed)
+            self._owed = 0
+
+    def _parse(self, data: bytes, now: float) -> None:
         try:
-            events = self._h2.receive_data(passed)
+            events = self._h2.receive_data(data)
         except ProtocolError as exc:
             _log.debug("not HTTP/2: %s", exc)
             self._hang_up()  # the parser has said why
             return
-        if watch.goaway is not None:
-            self._warned = True  # the client has nothing more to ask
         # What is withdrawn in the same breath is not begun.
         self._withdrawn = {event.stream_id for event in events if type(event) is StreamReset}
         acts = self._acts
@@ -236,9 +253,6 @@ class H2Connection(HttpConnection):
                 act(event, now)
                 if self._closing:
                     return
-        if self._owed >= _WINDOW // 2:
-            self._h2.increment_flow_control_window(self._owed)
-            self._owed = 0
 
     def _begin(self, event: RequestReceived, now: float) -> None:
         id = event.stream_id
@@ -259,9 +273,14 @@ class H2Connection(HttpConnection):
             stream.ended = event.stream_ended is not None
             self._refuse(stream, head.status, head.reason, now)
             return
+        headers, ended = dict(head.headers), event.stream_ended is not None
+        length = int(headers.get(b"content-length", b"-1"))
+        if ended and length > 0:
+            self._turn_down(id, ErrorCodes.PROTOCOL_ERROR, now)
+            return
         stream = self._streams[id] = ServedStream(self, id, head, now)
-        stream.ended = event.stream_ended is not None
-        stream.expects = not stream.ended and b"expect" in dict(head.headers)
+        stream.ended, stream.length = ended, length
+        stream.expects = not ended and b"expect" in headers
         self._poked[stream] = None
         try:
             exchange = stream.exchange = self._reception.site.begin(head, now, token=stream)
@@ -279,14 +298,17 @@ class H2Connection(HttpConnection):
         if stream is None:
             return
         stream.window -= size
+        data = event.data
+        stream.came += len(data)
+        if stream.length >= 0:
+            stream.length -= len(data)
+            if stream.length < 0 or (stream.length and event.stream_ended is not None):
+                self._break_off(stream, now)
+                return
         if stream.complete:
             if event.stream_ended is not None:
                 self._part_with(stream)
-            elif stream.window < stream.given // 2:
-                self._cut_off(stream)
             return
-        data = event.data
-        stream.came += len(data)
         exchange = stream.exchange
         if exchange is not None and (exchange.reading or exchange.needs_grant is not None):
             if not stream.body:
@@ -301,14 +323,13 @@ class H2Connection(HttpConnection):
 
     def _receive_trailers(self, event: TrailersReceived, now: float) -> None:
         stream = self._streams.get(event.stream_id)
-        if trailer_fault(event.headers) is not None:
-            self._reset(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
-            if stream is not None:
-                self._leave(stream, now)
-            self._count_reset(now)
-        elif stream is not None and stream.complete:
+        if stream is None:
+            return  # it was reset
+        if stream.complete:
             self._part_with(stream)
-        elif stream is not None:
+        elif trailer_fault(event.headers) is not None or stream.length > 0:
+            self._break_off(stream, now)
+        else:
             stream.ended = True
             self._poked[stream] = None
 
@@ -391,7 +412,8 @@ class H2Connection(HttpConnection):
         if stream.ended:
             self._part_with(stream)
         else:
-            # The rest of the body is thrown away, to a certain degree: most clients read an answer when they have said their request.
+            # The rest of the body is thrown away, as far as there was room for it: most clients read an answer when they have said their
+            # request, and some lose it if the stream is reset in the midst of that (curl 7.88).
             self._unwanted[stream] = now + LINGER_SECONDS
 
     def _leave(self, stream: ServedStream, now: float) -> None:
@@ -399,6 +421,16 @@ class H2Connection(HttpConnection):
         self._let_go(stream, now)
         self._tell_of(stream, now)
         self._part_with(stream)
+
+    def _break_off(self, stream: ServedStream, now: float) -> None:
+        """A request is not what it said it would be, which is worth a word also when it was answered before that came out."""
+        try:
+            self._h2.reset_stream(stream.id, ErrorCodes.PROTOCOL_ERROR)
+        except StreamClosedError:
+            self._spell_frames()
+            self._parts.append(rst_stream(stream.id, ErrorCodes.PROTOCOL_ERROR))
+        self._leave(stream, now)
+        self._count_reset(now)
 
     def _part_with(self, stream: ServedStream) -> None:
         """The client knows that the stream is over."""
@@ -507,19 +539,20 @@ class H2Connection(HttpConnection):
         left = len(unsent) - at
         size = min(left, self._h2.local_flow_control_window(stream.id), _FRAME)
         if size <= 0:
-            self._waiting.setdefault(stream, now + WRITE_SECONDS)
+            if stream not in self._waiting:
+                stream.went = 0
+                self._waiting[stream] = now + WRITE_SECONDS
             return False
         is_last = size == left
         data = unsent if size == len(unsent) else unsent[at : at + size]
         self._h2.send_data(stream.id, data, end_stream=is_last and stream.over)
         self._watch.sent(1)
         self._room -= size
+        stream.went += size
         del self._unsent[stream]
         if not is_last:
             stream.at = at + size
             self._unsent[stream] = None  # behind all others
-            if self._waiting.pop(stream, None) is not None:
-                self._waiting[stream] = now + WRITE_SECONDS
             return True
         stream.unsent = b""
         if stream not in self._bodies:

@@ -1,12 +1,10 @@
-"""What a connection of HTTP/2 remembers of each request, and how h2 is made use of.
+"""What a server's connection of HTTP/2 remembers of each request, and how heads are read and written there.
 
 Rules of this file:
 
-1. h2 keeps the frames, the windows and the state of each stream. What heads may say, and how many streams there may be, is not left to
-   it: it knows one answer to everything, which is to hang up on everybody.
-2. Heads of requests that are repeated are read once, as those of HTTP/1.1 are: each connection remembers its own, and what is remembered
+1. Heads of requests that are repeated are read once, as those of HTTP/1.1 are: each connection remembers its own, and what is remembered
    is a function of the bytes, as long as nothing in between could have changed their meaning.
-3. Heads of answers are told without a memory (RFC 7541 6.2.2). They are short, what they save by one is little, and so neither can a client
+2. Heads of answers are told without a memory (RFC 7541 6.2.2). They are short, what they save by one is little, and so neither can a client
    have us remember much, nor can anybody find out by a length what was said to somebody else.
 """
 
@@ -15,13 +13,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection as Machine
-from h2.settings import SettingCodes, Settings
+from h2.settings import SettingCodes
 from hpack import Decoder, Encoder
 
 from mcp_core.http import HTTP2_STREAMS, RequestHead, request_head, response_fields
 
+from ._h2_parser import Parser
 from ._h11_heads import date_value
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Exchange, Headers, HeadFault
 
-__all__ = ["STREAM_WINDOW", "Parser", "ServedStream", "fields"]
+__all__ = ["STREAM_WINDOW", "ServedStream", "ServerParser", "fields"]
 
 STREAM_WINDOW: Final = 65_535  # what RFC 9113 gives to everybody who has not been told otherwise
 _SETTINGS: Final = {
@@ -41,7 +38,8 @@ _SETTINGS: Final = {
 }
 # Heads that one connection remembers: as many as a client has kinds of requests; and how long they may be.
 _REMEMBERED: Final = 8
-_LONGEST_REMEMBERED: Final = 1024
+_LONGEST_REMEMBERED: Final = 1024  # bytes, as they are sent
+_LONGEST_HEAD: Final = 4 * 1024  # as they are read, which may be many times as long
 # Where names, and whole headers, stand in the table that everybody has (RFC 7541, appendix A).
 _STATUSES: Final = {b"200": 8, b"204": 9, b"400": 12, b"404": 13, b"500": 14}
 _NAMES: Final = {
@@ -71,19 +69,23 @@ class _Reader(Decoder):
         known = self._known.get(data)
         if known is not None:
             return known
-        newest, size = self._newest(), self.header_table.maxsize
+        newest, size = self._newest(), self._size()
         headers = super().decode(data, raw)
-        same = self._newest() is newest and self.header_table.maxsize == size
+        same = self._newest() is newest and self._size() == size
         if not same or len(self._known) >= _REMEMBERED:
             self._known.clear()
         if same and len(data) <= _LONGEST_REMEMBERED:
             self._known[data] = headers
         return headers
 
+    # The table that blocks refer to grows at one end and shrinks at the other: if both ends are where they were, it is the same.
+
     def _newest(self) -> object:
-        """The entry which is another one whenever the table that blocks refer to is another one."""
         entries = self.header_table.dynamic_entries
         return entries[0] if entries else None
+
+    def _size(self) -> tuple[int, int]:
+        return len(self.header_table.dynamic_entries), self.header_table.maxsize
 
 
 class _Writer(Encoder):
@@ -123,38 +125,15 @@ def _length(size: int) -> bytes:
     return bytes((*said, size))
 
 
-class Parser(Machine):
+class ServerParser(Parser):
     """h2 for a server, which has said its settings."""
 
-    # For frames that come late for a stream which was reset. What comes still later is answered less politely.
-    MAX_CLOSED_STREAMS = 1_000
-
     def __init__(self) -> None:
-        super().__init__(
-            H2Configuration(
-                client_side=False,
-                header_encoding=None,
-                validate_inbound_headers=False,
-                normalize_inbound_headers=False,
-                validate_outbound_headers=False,
-                normalize_outbound_headers=False,
-            )
-        )
-        self._asked = 0
+        super().__init__(_SETTINGS, is_client=False)
         self._heads: dict[tuple[tuple[bytes, bytes], ...], RequestHead] = {}
         self.decoder = _Reader(self.DEFAULT_MAX_HEADER_LIST_SIZE)
         self.encoder = _Writer()
-        self.local_settings = Settings(client=False, initial_values=_SETTINGS)
         self.initiate_connection()
-
-    @property
-    def open_inbound_streams(self) -> int:
-        """None: they are counted by the driver, which refuses a stream that is too many. h2 would hang up instead, and look at all
-        of them for each new one. Those that are over it forgets at that occasion: now and then is enough."""
-        self._asked += 1
-        if self._asked % 64 == 0:
-            _ = super().open_inbound_streams
-        return 0
 
     def head(self, headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFault:
         """The head of a request that has arrived."""
@@ -163,7 +142,7 @@ class Parser(Machine):
         if head is not None:
             return head
         found = request_head(headers)
-        if isinstance(found, RequestHead):
+        if isinstance(found, RequestHead) and sum([len(value) for _, value in headers]) <= _LONGEST_HEAD:
             if len(self._heads) >= _REMEMBERED:
                 self._heads.clear()
             self._heads[key] = found
@@ -188,11 +167,13 @@ class ServedStream:
         "head",
         "held",
         "id",
+        "length",
         "method",
         "over",
         "size",
         "status",
         "unsent",
+        "went",
         "window",
     )
 
@@ -209,7 +190,8 @@ class ServedStream:
         self.ended = False  # all of it is here
         self.body: bytes | bytearray = b""  # what the exchange has not got of it yet
         self.held = 0  # what it has got
-        self.came = 0  # what came since the deadline was set
+        self.length = -1  # what is still to come of it, if the head says so
+        self.came = self.went = 0  # what came of it, and was sent of the answer, since the deadline was set
         self.window = self.given = STREAM_WINDOW  # what may still be sent, and could be when that was said
         # The answer.
         self.status = 0

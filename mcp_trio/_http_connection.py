@@ -110,6 +110,7 @@ class HttpConnection(abc.ABC):
         self._fed = False  # the site has to be looked after
         self._going_on = False
         self._writing = False  # somebody writes, or is on his way to it
+        self._sending = False  # the client has to take something
         self._closing = False  # after what is to be written
         self._broken = False  # nothing can be written any more
         self._lingers = False  # the client may be in the midst of sending
@@ -198,10 +199,12 @@ class HttpConnection(abc.ABC):
                 data = parts[0] if len(parts) == 1 else b"".join(parts)
                 parts.clear()
                 self._deadline.move(now + WRITE_SECONDS)
+                self._sending = True
                 if len(data) <= WRITE_SIZE:
                     await stream.send_all(data)
                 else:
                     await self._write_large(data)
+                self._sending = False
             if not self._closing:
                 self._set_deadline(now)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -252,9 +255,11 @@ class HttpConnection(abc.ABC):
 
     def _overdue(self) -> None:
         try:
-            if self._writing:
+            if self._sending:
                 self._give_up()
                 self._ending.cancel()
+            elif self._writing:
+                pass  # whoever is on his way sets another one
             elif self._closing:
                 self._ending.cancel()
             else:

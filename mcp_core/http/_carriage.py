@@ -243,9 +243,10 @@ class Carriage(Generic[L]):
             try:
                 if line is None:
                     line = yield from self.driver.dial().__await__()
+                    was_shared = self.pool.shared
                     self.pool.opened(call, line)
                     self.protocol = line.protocol
-                    if self.pool.shared:
+                    if was_shared or self.pool.shared:
                         self._call_all()
                 head = self._address(self.http.sign(call))
                 whole = yield from line.run(head, call.body, attempt.take).__await__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from base64 import b64encode
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -127,13 +128,15 @@ async def test_plain() -> None:
         assert way.reached == "127.0.0.1"
 
 
-async def test_the_system_watches_over_a_connection_that_only_listens() -> None:
+async def test_the_system_watches_over_a_connection() -> None:
     async with listening(hello) as port:
         client = await Way("http", "127.0.0.1", port).dial()
         stream = client._stream
         assert isinstance(stream, trio.SocketStream)
         assert stream.getsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE) != 0
         assert stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY) != 0
+        if sys.platform == "linux":
+            assert stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_USER_TIMEOUT) == 60_000
         await client.aclose()
 
 

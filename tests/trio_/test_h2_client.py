@@ -15,7 +15,7 @@ import trio.testing
 from h2.errors import ErrorCodes
 
 from mcp_core import ConnectFailed, ConnectionLost
-from mcp_core.http import Action, Head, NotProcessed, RequestHead
+from mcp_core.http import Action, End, Head, NotProcessed, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio._h2_client import H2Client
 from tests.core.http.h2_frames import (
@@ -192,6 +192,7 @@ NO_HTTP2 = "the server's answer is no HTTP/2: "
 NO_HEAD = "the head of the server's answer is none"
 CUT = "the server closed the connection in the middle of its answer"
 REFUSED = "the server refused to begin with the request"
+OTHER_LENGTH = "the server's answer is not as long as it was to be"
 
 # Faults of one response: what the server says on stream 1, what is said of it, and the code of the reset that it gets, if any.
 STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = {
@@ -214,6 +215,21 @@ STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = 
     "a line break": (lambda s: s.head(1, [*OK, (b"x", b"a\r\nb")]), NO_HEAD, 1),
     "about one connection": (lambda s: s.head(1, [*OK, (b"connection", b"close")]), NO_HEAD, 1),
     "a long value": (lambda s: s.head(1, [*OK, (b"x", b"y" * 10_000)]), NO_HEAD, 1),
+    "a body that is too long": (
+        lambda s: s.head(1, [*OK, (b"content-length", b"4")]) + data(1, b"he") + data(1, b"llo"),
+        OTHER_LENGTH,
+        1,
+    ),
+    "a body that is too short": (
+        lambda s: s.head(1, [*OK, (b"content-length", b"6")]) + data(1, b"hello", end=True),
+        OTHER_LENGTH,
+        None,
+    ),
+    "a body that is not there": (
+        lambda s: s.head(1, [*OK, (b"content-length", b"1")], end=True),
+        OTHER_LENGTH,
+        None,
+    ),
 }
 
 
@@ -524,6 +540,78 @@ async def test_a_long_request_that_is_refused_without_being_read() -> None:
         exchange, request = await play.asked()
         await play.server.send(play.server.answer(request.stream))
         assert (await exchange.ends()).text == b"hello"
+
+
+@pytest.mark.parametrize("status", [b"401", b"413"])
+async def test_an_answer_and_a_reset_in_one_breath(status: bytes) -> None:
+    """RFC 9113 8.1: so a server says that it wants no more of the request."""
+    async with playing() as play:
+        exchange = play.ask(LONG)
+        stream = (await play.server.until(HEADERS)).stream
+        answer = play.server.head(stream, [(b":status", status)]) + data(stream, b"no", end=True)
+        await play.server.send(answer, reset(stream, 0))
+        await exchange.ends()
+        assert (exchange.error, exchange.text, exchange.whole) == (None, b"no", True)
+        await play.server.send(window(0, 100_000))
+        exchange, request = await play.asked()
+        await play.server.send(play.server.answer(request.stream))
+        assert (await exchange.ends()).text == b"hello"
+
+
+async def test_what_the_taker_raises_counts_whatever_comes_behind() -> None:
+    async with playing() as play:
+
+        def refuse(actions: list[Action]) -> None:
+            raise ZeroDivisionError
+
+        async def ask() -> None:
+            with pytest.raises(ZeroDivisionError):
+                await play.client.run(RequestHead(b"GET", b"/", [(b"host", b"here")]), b"", refuse)
+
+        play.nursery.start_soon(ask)
+        request = await play.server.request()
+        await play.server.send(play.server.head(request.stream), reset(request.stream, 0))
+        exchange, request = await play.asked()
+        await play.server.send(play.server.answer(request.stream))
+        assert (await exchange.ends()).text == b"hello"
+
+
+@pytest.mark.parametrize(("method", "status"), [(b"HEAD", b"200"), (b"GET", b"304"), (b"GET", b"204")])
+async def test_what_has_no_body_may_say_how_long_it_would_be(method: bytes, status: bytes) -> None:
+    async with playing() as play:
+        taken: list[Action] = []
+
+        async def ask() -> None:
+            await play.client.run(RequestHead(method, b"/", [(b"host", b"here")]), b"", taken.extend)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            request = await play.server.request()
+            fields = [(b":status", status), (b"content-length", b"5")]
+            await play.server.send(play.server.head(request.stream, fields, end=True))
+        assert taken == [Head(int(status), fields[1:]), End()]
+
+
+@pytest.mark.parametrize(("seconds", "is_doubted"), [(1.0, False), (10.0, False), (10.1, True)])
+async def test_who_has_heard_nothing_for_long_does_not_send_others_the_same_way(
+    seconds: float, is_doubted: bool, autojump_clock: MockClock
+) -> None:
+    async with playing() as play:
+        long_one, first, second = [(await play.asked())[0] for _ in range(3)]
+        await trio.sleep(seconds)
+        for exchange in first, second:
+            exchange.scope.cancel()
+            await exchange.over.wait()
+            assert (play.client.room == 0) is is_doubted
+        if is_doubted:
+            asked = await play.server.until(PING)
+            await play.server.send(frame(PING, ACK, 0, asked.payload))
+            await trio.testing.wait_all_tasks_blocked()
+        assert not [heard for heard in play.server.heard if heard.kind == PING]
+        assert play.client.room
+        # Who asked before may still be answered.
+        await play.server.send(play.server.answer(1))
+        assert (await long_one.ends()).whole
 
 
 async def test_a_server_that_reads_nothing_at_all(autojump_clock: MockClock) -> None:

@@ -82,14 +82,6 @@ ENDS = {
     "a window that grows too large": (HELLO + window(0, 2**31 - 1), FLOW_CONTROL),
     "first windows that are too large": (HELLO + frame(SETTINGS, 0, 0, setting(4, 2**31)), FLOW_CONTROL),
     "frames that are to be too large": (HELLO + frame(SETTINGS, 0, 0, setting(5, 2**24)), PROTOCOL),
-    "a body longer than it was to be": (
-        HELLO + asking(1, b"12345", b"/echo", (b"content-length", b"4")),
-        PROTOCOL,
-    ),
-    "a body shorter than it was to be": (
-        HELLO + asking(1, b"123", b"/echo", (b"content-length", b"4")),
-        PROTOCOL,
-    ),
     "goaway for a stream": (HELLO + frame(GOAWAY, 0, 1, bytes(8)), PROTOCOL),
     "a ping of seven bytes": (HELLO + frame(PING, 0, 0, bytes(7)), FRAME_SIZE),
     "a ping for a stream": (HELLO + frame(PING, 0, 1, bytes(8)), PROTOCOL),
@@ -131,6 +123,16 @@ RESETS = {
         post(1) + frame(DATA, 0, 1, b"x") + frame(HEADERS, WHOLE, 1, block([(b":path", b"/")])),
         PROTOCOL,
     ),
+    "a body longer than it was to be": (asking(1, b"12345", b"/echo", (b"content-length", b"4")), PROTOCOL),
+    "a body shorter than it was to be": (asking(1, b"123", b"/echo", (b"content-length", b"4")), PROTOCOL),
+    "no body where there was to be one": (head((b"content-length", b"1")), PROTOCOL),
+    "a body that was to be none": (asking(1, b"1", b"/echo", (b"content-length", b"0")), PROTOCOL),
+    "a short body with trailers": (
+        post(1, b"/echo", (b"content-length", b"2"))
+        + frame(DATA, 0, 1, b"x")
+        + frame(HEADERS, WHOLE, 1, block([(b"x", b"y")])),
+        PROTOCOL,
+    ),
     "a second head": (asking(1, b"", b"/later") + frame(HEADERS, WHOLE, 1, block(HEAD)), STREAM_CLOSED),
     "a window that grows too large": (post(1, b"/later") + window(1, 2**31 - 1), FLOW_CONTROL),
 }
@@ -147,6 +149,16 @@ async def test_what_ends_a_stream_and_no_other(said: bytes, code: int) -> None:
         await wire.send(frame(DATA, END_STREAM, 1, b"too late"))
         assert (await wire.ask(3, b"the next")).body == b"the next"
     assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
+
+
+async def test_a_body_that_is_wrong_behind_its_answer() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.send(post(1, b"/refuse", (b"content-length", b"4")))
+        assert (await wire.answer(1)).status == 403
+        await wire.send(frame(DATA, END_STREAM, 1, b"x"))
+        assert (await wire.ask(3, b"the next")).body == b"the next"
+        assert wire.answers[1].reset == PROTOCOL
 
 
 REFUSALS = {
@@ -173,6 +185,20 @@ async def test_what_is_refused_ends_no_other_stream(
         assert answer.status == status
         assert answer.body
         assert (await wire.ask(3, b"the next")).body == b"the next"
+
+
+async def test_a_body_as_long_as_it_was_to_be_in_pieces_and_with_trailers() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.send(
+            post(1, b"/echo", (b"content-length", b"3")),
+            frame(DATA, 0, 1, b"ab"),
+            frame(DATA, 0, 1, b"c"),
+            frame(HEADERS, WHOLE, 1, block([(b"x", b"y")])),
+        )
+        assert (await wire.answer(1)).body == b"abc"
+        await wire.send(asking(3, b"", b"/echo", (b"content-length", b"0")))
+        assert (await wire.answer(3)).body == b""
 
 
 async def test_a_long_head_is_read_and_refused() -> None:
@@ -245,6 +271,15 @@ async def test_floods_end_the_connection_before_much_is_done(
         await wait()
         assert not served.open
     assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
+
+
+async def test_of_a_flood_in_one_piece_little_is_parsed() -> None:
+    async with h2_serving(FakeSite()) as served:
+        wire = await served.meet()
+        await wire.send(*[frame(HEADERS, WHOLE, id, b"\x84") for id in range(1, 10_001, 2)])
+        assert await wire.end() == CALM
+        assert wire.frames[-1].kind == GOAWAY
+        assert wire.frames[-1].number < 2_000  # the last stream that anything is known of
 
 
 async def test_who_works_may_give_up_calls_too() -> None:

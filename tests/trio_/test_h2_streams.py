@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hpack import Decoder, Encoder, InvalidTableSizeError
+from hpack import Decoder, Encoder, InvalidTableIndex, InvalidTableSizeError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HeadFault, RequestHead
-from mcp_trio._h2_streams import Parser, fields
+from mcp_trio._h2_streams import ServerParser, fields
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
 # Few of each, so that they come again; long ones, so that tables overflow.
@@ -21,7 +21,7 @@ HEADS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 def test_a_head_that_was_read_before_is_read_alike(
     heads: list[tuple[list[tuple[bytes, bytes]], int | None]],
 ) -> None:
-    encoder, plain, ours = Encoder(), Decoder(), Parser().decoder
+    encoder, plain, ours = Encoder(), Decoder(), ServerParser().decoder
     plain.max_header_list_size = 2**16
     for headers, size in heads:
         if size is not None:
@@ -31,8 +31,25 @@ def test_a_head_that_was_read_before_is_read_alike(
             assert list(ours.decode(data, raw=True)) == list(plain.decode(data, raw=True)) == headers
 
 
+def test_what_was_forgotten_is_not_known_from_before() -> None:
+    def entry(value: bytes) -> bytes:
+        return b"\x40\x01x" + bytes((len(value),)) + value
+
+    def limit(size: int) -> bytes:
+        return b"\x3f" + bytes((((size - 31) & 127) | 128, (size - 31) >> 7))
+
+    older, static = b"\xbf", b"\x84"
+    ours = ServerParser().decoder
+    ours.decode(entry(b"a" * 100) + entry(b"b" * 100), raw=True)
+    for _ in range(2):
+        assert list(ours.decode(older, raw=True)) == [(b"x", b"a" * 100)]
+    ours.decode(limit(200) + limit(4096) + static, raw=True)
+    with pytest.raises(InvalidTableIndex):
+        ours.decode(older, raw=True)
+
+
 def test_only_so_many_are_remembered() -> None:
-    encoder, ours = Encoder(), Parser().decoder
+    encoder, ours = Encoder(), ServerParser().decoder
     for number in range(100):
         for _ in range(3):
             ours.decode(encoder.encode([(b"x", b"%d" % number)]), raw=True)
@@ -44,7 +61,7 @@ def test_only_so_many_are_remembered() -> None:
 
 
 def test_requests_that_are_alike_are_judged_once() -> None:
-    parser = Parser()
+    parser = ServerParser()
     first = parser.head(POST)
     assert isinstance(first, RequestHead)
     assert parser.head(list(POST)) is first
@@ -52,6 +69,9 @@ def test_requests_that_are_alike_are_judged_once() -> None:
     for number in range(100):
         parser.head([*POST, (b"x", b"%d" % number)])
         assert len(parser._heads) <= 8
+    for size, is_kept in (4096 - 13, True), (4096 - 12, False):  # beside the thirteen bytes of `POST`
+        longest = [*POST, (b"x", b"v" * size)]
+        assert (parser.head(longest) is parser.head(longest)) is is_kept
 
 
 @given(
@@ -64,7 +84,7 @@ def test_requests_that_are_alike_are_judged_once() -> None:
     st.sampled_from([b"200", b"202", b"204", b"404", b"503"]),
 )
 def test_whatever_we_say_is_understood(headers: list[tuple[bytes, bytes]], status: bytes) -> None:
-    encoder, decoder = Parser().encoder, Decoder()
+    encoder, decoder = ServerParser().encoder, Decoder()
     for _ in range(3):
         said = encoder.encode([(b":status", status), *headers])
         assert list(decoder.decode(said, raw=True)) == [(b":status", status), *headers]
@@ -74,7 +94,7 @@ def test_whatever_we_say_is_understood(headers: list[tuple[bytes, bytes]], statu
 def test_a_client_without_a_memory_understands_us() -> None:
     decoder = Decoder()
     decoder.max_allowed_table_size = 0
-    encoder = Parser().encoder
+    encoder = ServerParser().encoder
     encoder.header_table_size = 0
     assert list(decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)) == [(b":status", b"200")]
     assert list(decoder.decode(encoder.encode([(b":status", b"201")]), raw=True)) == [(b":status", b"201")]

@@ -454,6 +454,19 @@ def test_a_connection_for_many_wakes_all_that_wait() -> None:
     assert play.http.told[-1] == (1, None)
 
 
+def test_whoever_waits_for_a_connection_for_many_hears_that_it_carries_one() -> None:
+    play = Play()
+    play.carriage.pool.shared = True
+    first, second, third = play.call(1, long=True), play.call(2), play.call(3, long=True)
+    assert [task.waits for task in play.tasks] == ["dial", "bell", "bell"]
+    bells = [bell for waiting in play.carriage._waiting for bell in waiting]
+    play.connect(first)
+    assert [bell.rung for bell in bells] == [True, True]  # type: ignore[attr-defined]
+    second.go()
+    third.go()
+    assert (second.waits, third.waits) == ("dial", "dial")
+
+
 def test_whoever_waits_for_a_connection_that_fails_opens_his_own() -> None:
     play = Play()
     play.carriage.pool.shared = True

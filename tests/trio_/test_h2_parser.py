@@ -1,0 +1,61 @@
+"""h2 as our ends make use of it: what it keeps of what the other end says, and what is left to the drivers."""
+
+from __future__ import annotations
+
+import h2.events
+import pytest
+
+from mcp_trio._h2_parser import Parser
+from tests.core.http.h2_frames import (
+    DATA,
+    END_STREAM,
+    HELLO,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
+    frame,
+    number,
+    post,
+    setting,
+)
+
+
+def parser(*, is_client: bool) -> Parser:
+    found = Parser({}, is_client=is_client)
+    found.initiate_connection()
+    return found
+
+
+@pytest.mark.parametrize("is_client", [True, False])
+def test_settings_that_nobody_knows_are_not_kept(is_client: bool) -> None:
+    ours = parser(is_client=is_client)
+    ours.receive_data(b"" if is_client else PREFACE)
+    for first in range(0, 2**16, 32):
+        told = [setting(key, 7) for key in range(first, first + 32) if key > 8]
+        ours.receive_data(frame(SETTINGS, 0, 0, b"".join(told)))
+        ours.clear_outbound_data_buffer()
+    assert len(ours.remote_settings) <= 8
+    ours.receive_data(frame(SETTINGS, 0, 0, setting(3, 17) + setting(4, 5)))
+    assert ours.remote_settings.max_concurrent_streams == 17
+    assert ours.remote_settings.initial_window_size == 5
+
+
+def test_how_long_a_body_is_to_be_is_not_its_business() -> None:
+    ours = parser(is_client=False)
+    said = post(1, b"/", (b"content-length", b"3")) + frame(DATA, 0, 1, bytes(5)) + frame(DATA, END_STREAM, 1)
+    events = ours.receive_data(HELLO + said)
+    assert h2.events.StreamEnded in map(type, events)
+
+
+def test_streams_that_are_over_are_forgotten_and_none_is_counted() -> None:
+    ours = parser(is_client=False)
+    ours.receive_data(HELLO)
+    for id in range(1, 4_001, 2):
+        ours.receive_data(post(id) + frame(RST_STREAM, 0, id, number(8)))
+        ours.clear_outbound_data_buffer()
+        assert len(ours.streams) <= 64
+    assert len(ours._closed_streams) <= 1_000
+    for id in range(4_001, 5_001, 2):
+        ours.receive_data(post(id))
+    assert ours.open_inbound_streams == ours.open_outbound_streams == 0
+    assert len(ours.streams) >= 500
