@@ -152,19 +152,21 @@ class _Framed(http.WebSocket):
         self._clock, self._wrote = asyncio.get_running_loop().time, False
         super().__init__(conn, self._clock())
         self.close, self._frames = conn.close, http.Spelling(self, frame_protocol, client=True)
+        self._pieces = self._frames.pieces((), self._clock)
 
     def receive_data(self, data: bytes, now: float) -> None:
-        hear = partial(self._frames.read, data) if data else self.lost
-        hear(now)
+        (partial(self._frames.read, data) if data else self.lost)(now)
 
     def queued(self) -> bool:
         # When something was written the machine wants to be asked once more.
         return self._wrote or (self.has_to_say and not self.over)
 
-    def data_to_send(self) -> bytes:
-        actions = self.messages_to_send(self._clock())
-        self._wrote = bool(actions)
-        return self._frames.write(actions)
+    def data_to_send(self) -> Any:
+        if (piece := next(self._pieces, None)) is None:
+            actions = self.messages_to_send(self._clock())
+            self._wrote, self._pieces = bool(actions), self._frames.pieces(actions, self._clock)
+            piece = next(self._pieces, memoryview(b""))
+        return piece
 
 
 class _SocketLink(Link):

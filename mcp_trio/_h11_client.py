@@ -37,6 +37,7 @@ _LAST_WRITE: Final = 1.0
 _VERSION: Final = b"HTTP/"
 _TLS_ALERT: Final = b"\x15\x03"
 _SWITCHING: Final = 101
+_REFUSALS: Final = 400  # and above
 
 
 class H11Client:
@@ -158,8 +159,7 @@ class H11Client:
 
     def _what_is_wrong(self, exc: h11.RemoteProtocolError) -> str:
         if not self._ended:
-            # What follows the colon is what the server wrote, which may be what it was sent: a token for one.
-            return f"the server's answer is no HTTP/1.1: {str(exc).partition(':')[0]}"
+            return f"the server's answer is no HTTP/1.1: {_without_quotes(exc)}"
         if not self.heard:
             return "the server closed the connection without an answer"
         return "the server closed the connection in the middle of its answer"
@@ -173,14 +173,20 @@ class H11Client:
         return True
 
 
-def _require_http(beginning: bytes) -> None:
+def _without_quotes(exc: h11.RemoteProtocolError) -> str:
+    """What follows the colon is what the server wrote, which may be what it was sent: a token for one."""
+    return str(exc).partition(":")[0]
+
+
+def _require_http(beginning: bytes, scheme: str = "https") -> None:
     """Who speaks something else may say a few words and wait, so that h11 would wait for the rest of a line.
+    `scheme` is that of addresses where there is TLS.
 
     Raises:
         ConnectionLost: no response begins like this.
     """
     if beginning.startswith(_TLS_ALERT):
-        raise ConnectionLost("the server speaks TLS; is its address https:// instead?")
+        raise ConnectionLost(f"the server speaks TLS; is its address {scheme}:// instead?")
     if not beginning.startswith(_VERSION[: len(beginning)]):
         raise ConnectionLost("the server's answer is no HTTP/1.1; is something else listening there?")
 
@@ -226,7 +232,7 @@ async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Hea
     data = http.send(h11.Request(method=head.method, target=head.target, headers=head.headers))
     end = http.send(h11.EndOfMessage())
     answer: Head | None = None
-    body = b""
+    body, begun = b"", False
     try:
         await stream.send_all((data or b"") + (end or b""))
         while len(body) < _LONGEST_HEAD:
@@ -235,11 +241,16 @@ async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Hea
                 data = bytes(await stream.receive_some(_READ_SIZE))
                 if not data and answer is None:
                     raise ConnectFailed("the server closed the connection without an answer")
+                if not begun:
+                    _require_http(data, "wss")
+                    begun = True
                 http.receive_data(data)
             elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHING:
                 return Head(_SWITCHING, list(event.headers)), http.trailing_data[0]
             elif isinstance(event, h11.Response):
                 answer = Head(event.status_code, list(event.headers))
+                if answer.status < _REFUSALS:
+                    break  # what comes is no explanation, and may never end
             elif isinstance(event, h11.Data):
                 body += event.data
             elif not isinstance(event, h11.InformationalResponse):
@@ -247,8 +258,10 @@ async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Hea
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         if answer is None:
             raise ConnectFailed("the server closed the connection without an answer") from None
+    except ConnectionLost as exc:
+        raise ConnectFailed(str(exc)) from None
     except h11.RemoteProtocolError as exc:
         if answer is None:
-            raise ConnectFailed(f"the server's answer is no HTTP/1.1: {exc}") from None
+            raise ConnectFailed(f"the server's answer is no HTTP/1.1: {_without_quotes(exc)}") from None
     assert answer is not None
     return answer, body

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["ServedSocket", "SocketCarrier"]
 
 _READ_SIZE: Final = 65_536
-_WRITE_SIZE: Final = 256 * 1024  # who takes so much in the time of a stall is read to, at 8 KiB a second
 _LAST_WORDS: Final = 0.2
 _GOODBYE: Final = 1.0
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
@@ -119,9 +118,11 @@ class _Carried(abc.ABC):
                 actions = self._socket.messages_to_send(trio.current_time())
                 if actions:
                     await self._send(actions)
-                elif self._socket.over:
+                    continue
+                if self._socket.over:
                     return
-                else:
+                self.pump()  # what it waits for now is another matter
+                if not self._socket.has_to_say:
                     idle = True
                     await self._to_write.park()
                     idle = False
@@ -134,15 +135,12 @@ class _Carried(abc.ABC):
 
     async def _send(self, actions: Sequence[SocketAction]) -> None:
         self.sending(actions)
-        data = memoryview(self._spelling.write(actions))
-        for start in range(0, len(data), _WRITE_SIZE):
-            self._socket.wrote(trio.current_time())
+        for piece in self._spelling.pieces(actions, trio.current_time):
             self.pump()  # it has other deadlines now
-            await self._stream.send_all(data[start : start + _WRITE_SIZE])
+            await self._stream.send_all(piece)
         if isinstance(actions[-1], Close) and self._socket.deaf and not self._socket.over:
             await self._end()
         self.sent()
-        self.pump()
 
     async def _end(self) -> None:
         """We have closed, and shall not see that the peer does so as well: let him see that there is no more, and go."""

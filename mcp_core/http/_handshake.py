@@ -22,7 +22,7 @@ from mcp_core._errors import AuthRequired, ConnectFailed
 
 from ._call import Url, header
 from ._checks import Refused
-from ._messages import RequestHead
+from ._messages import Head, RequestHead
 from ._response import Response, refusal
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from mcp_core._errors import McpTrioError
 
-    from ._messages import Head, Headers
+    from ._messages import Headers
 
 __all__ = ["Upgrade", "accepted", "is_upgrade", "upgrade_fault"]
 
@@ -40,6 +40,9 @@ _KEY: Final = re.compile(rb"[A-Za-z0-9+/]{21}[AQgw]==")  # 16 bytes
 _KEY_SIZE: Final = 16
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _SWITCHING: Final = 101
+_REFUSALS: Final = 400  # and above: what comes with these may explain them
+# How a server answers who can do without WebSockets.
+_HTTP_ONLY: Final = frozenset({200, 405, 406})
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
 _SECOND_LINE: Final = re.compile(r"sec-websocket-|upgrade$")
 
@@ -144,10 +147,16 @@ class Upgrade:
     def refused(self, head: Head, body: bytes = b"") -> McpTrioError | None:
         """Why there is no WebSocket; None if there is one, which begins right behind `head`. `body`: what came with a refusal, as far
         as it was read."""
-        if head.status != _SWITCHING:
+        status = head.status
+        if status != _SWITCHING:
+            what = "no WebSocket: "
+            if status in _HTTP_ONLY:
+                what = f"no WebSocket, perhaps there is only {self.url.scheme}://: "
+            if status < _REFUSALS:
+                head, body = Head(status, [each for each in head.headers if each[0] == b"location"]), b""
             response = Response(head, len(body))
             list(response.feed(body))
-            error = refusal("no WebSocket: ", response)
+            error = refusal(what, response)
             if isinstance(error, AuthRequired):  # who is to be asked for one, only a client of HTTP finds out
                 error = AuthRequired(_UNAUTHORIZED, error.scopes, challenge=error.challenge)
             return error

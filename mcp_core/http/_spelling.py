@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ._websocket import Ping, Pong, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ._websocket import SocketAction, WebSocket
 
@@ -26,6 +26,8 @@ _PING: Final = 9
 _PONG: Final = 10
 _CONTROL: Final = 8  # and above
 _NO_BITS: Final = (False, False, False)
+# Bytes. Who takes so much in the time of a stall is read to, at 8 KiB a second.
+_PIECE: Final = 256 * 1024
 
 
 class Spelling:
@@ -74,6 +76,13 @@ class Spelling:
             else:
                 parts.append(frames.close(action.code, action.reason))
         return b"".join(parts)
+
+    def pieces(self, actions: Sequence[SocketAction], clock: Callable[[], float]) -> Iterator[memoryview]:
+        """The same in pieces, to be written one after the other: whoever takes one says by that that the one before has left."""
+        data = memoryview(self.write(actions))
+        for start in range(0, len(data), _PIECE):
+            self._socket.wrote(clock())
+            yield data[start : start + _PIECE]
 
 
 class _Lengths:

@@ -123,6 +123,8 @@ class Visit:
         self._reception.pump()
         try:
             for message in messages:
+                if self._asked.gone:
+                    break  # he went while we waited, and some servers raise if something is sent then
                 yield from self._send(message).__await__()
         except OSError:  # nobody is there
             self._lose()

@@ -197,6 +197,7 @@ class WebSocket:
     def leave_frames(self) -> None:
         """Whoever spells the frames asks by himself whether the peer lives and reads."""
         self._alive = KeepAlive(None)
+        self._pending = False
         self._stall = math.inf
 
     # -- What arrives ------------------------------------------------------------------------------------------------------
@@ -310,8 +311,10 @@ class WebSocket:
             actions.clear()  # nothing follows a Close
         if self._closed and not self._said and not self.gone:
             assert self._end is not None
-            self._said, self._ended_by = True, now + _CLOSING
+            self._said = True
             actions.append(self._end)
+        elif self._said and not self.over and self._ended_by is None:
+            self._ended_by = now + _CLOSING  # ours is written
         self._stalls_at = now + self._stall if actions else None
         return actions
 
@@ -374,8 +377,9 @@ class WebSocket:
     # -- How it ends -------------------------------------------------------------------------------------------------------
 
     def _look_for_life(self, now: float) -> None:
-        if self.paused:
-            self._alive.heard(now)  # it is we who do not listen
+        if self.paused or self._stalls_at is not None:
+            # It is we who do not listen, or who could not ask: what is being written comes first.
+            self._alive.heard(now)
         due = self._alive.due(now)
         if due is Due.ASK:
             self._pending = True

@@ -16,14 +16,15 @@ import uvicorn
 from websockets.asyncio.server import ServerConnection, serve
 
 from mcp_asyncio_shim import asgi, connect
-from mcp_core import AuthRequired, ConnectFailed, ConnectionLost, PeerError
+from mcp_asyncio_shim._http import _Framed
+from mcp_core import AuthRequired, Config, ConnectFailed, Connection, ConnectionLost, PeerError, Pump, Role
 from mcp_core.registry import Server
-from mcp_core.types import TextContent
+from mcp_core.types import ClientCapabilities, Implementation, TextContent
 from tests.asgi import Neutral, hosting
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import run
 from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
-from tests.core.helpers import VERSIONS, D, E, modern
+from tests.core.helpers import VERSIONS, D, E, modern, request
 from tests.core.http.site import initialize
 from tests.core.http.test_guarded import guard
 from tests.trio_.test_asgi_socket import ACCEPT, heard, socket, text
@@ -87,6 +88,30 @@ def test_a_megabyte_either_way() -> None:
         async with talking(play, max_size=None) as client:
             results = await asyncio.gather(*(client.call_tool("t", {"words": words}) for _ in range(3)))
             assert {result.text for result in results} == {words}
+
+    run(main())
+
+
+def test_a_long_message_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a part of it leaves."""
+    monkeypatch.setattr("mcp_core.http._spelling._PIECE", 100)
+
+    async def main() -> None:
+        info = Implementation(name="c" * 500, version="1")
+        socket = _Framed(Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D])))
+        now = socket._clock()
+        socket._clock = lambda: now
+        socket.conn.open(now)
+        pieces = []
+        for _ in range(6):
+            assert socket.queued()
+            pieces.append(bytes(socket.data_to_send()))
+            now += 25.0
+            socket.handle_timeout(now)
+        assert [len(piece) for piece in pieces] == [100] * 6
+        assert not socket.gone
+        socket.conn.close()
+        Pump(socket, lambda event: None).run()
 
     run(main())
 
@@ -285,6 +310,25 @@ def test_who_takes_nothing_is_not_heard() -> None:
             assert {said["id"] for said in heard(call)[1:]} == set(range(40))
             call.tell({"type": "websocket.disconnect"})
             await call.end()
+
+    run(main())
+
+
+def test_nothing_is_sent_to_who_has_gone() -> None:
+    """There are servers that raise then, and write that into their log."""
+
+    async def main() -> None:
+        async with hosting(asgi(Neutral().server)) as host:
+            call = socket(host)
+            await call.until(lambda: call.said)
+            call.taking = type(call.taking)()
+            call.tell(*(text(request(id, "ping")) for id in range(3)))
+            await asyncio.sleep(0.01)
+            call.tell({"type": "websocket.disconnect"})
+            await asyncio.sleep(0.01)
+            call.taking.set()
+            await call.end()
+            assert len(call.said) == 2, "what was on its way, and no more"
 
     run(main())
 

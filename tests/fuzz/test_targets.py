@@ -24,7 +24,7 @@ from mcp_core._requests import Requests
 from mcp_core.auth import _challenge, _grant, _guard
 from mcp_core.auth._jose import Jws
 from mcp_core.auth._proof import Proofs
-from mcp_core.http import _headers, _http2, _mirror, _sse
+from mcp_core.http import _headers, _http2_frames, _http2_heads, _mirror, _spelling, _sse
 from mcp_core.http._conversation import Session
 from mcp_core.http._endpoint import _NO_SESSION, Endpoint
 from mcp_core.http._exchange import Exchange, Mode
@@ -186,6 +186,10 @@ def _add_without_limit(self: _sse.SseDecoder, value: bytes) -> None:
 _end = _sse.SseDecoder._end
 
 
+def _cut_off(self: Any, frames: Any, opcode: Any, bits: Any, data: bytes, fin: bool) -> Any:
+    return bits, data[:9]
+
+
 def _gone_unless_done(self: Exchange, now: float) -> None:
     """As if nobody could go before what was said last is taken."""
     if self.mode is not Mode.DONE:
@@ -247,11 +251,13 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
     ("token", Proofs, "_use", lambda self, digest, last, now: None),
-    ("http2", _http2, "_MAX_CONTINUATIONS", 17),
-    ("http2", _http2, "_IDLE_FRAMES", 10_000),
-    ("http2", _http2.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),
-    ("http2", _http2, "_NO_VALUE", re.compile(rb"[\0\r]")),
-    ("http2", _http2, "_OF_CONNECTIONS", frozenset()),
+    ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
+    ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
+    ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),
+    ("http2", _http2_heads, "_NO_VALUE", re.compile(rb"[\0\r]")),
+    ("http2", _http2_heads, "_OF_CONNECTIONS", frozenset()),
+    ("websocket", _spelling, "_CONTROL", 1),
+    ("websocket", _spelling._Lengths, "frame_outbound", _cut_off),
 ]
 
 

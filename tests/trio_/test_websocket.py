@@ -113,6 +113,15 @@ async def test_who_sends_no_frames_is_not_waited_for(autojump_clock: trio.abc.Cl
         await wire.stream.aclose()
 
 
+async def test_who_does_not_close_is_waited_for_a_moment(autojump_clock: trio.abc.Clock) -> None:
+    """From when our Close was written."""
+    async with talking() as wire:
+        began = trio.current_time()
+        await wire.send(frame(BINARY))
+        assert await wire.heard() == [1003]
+        assert trio.current_time() == began + 1
+
+
 async def test_over_tls_he_is_waited_for_a_moment(autojump_clock: trio.abc.Clock) -> None:
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
@@ -642,6 +651,8 @@ ANSWERS: list[tuple[bytes, str]] = [
         "has not read",
     ),
     (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP/1.1"),
+    (b"\x15\x03\x01\x00\x02\x02\x46", r"speaks TLS; is its address wss:// instead\?"),
+    (b"HTTP/1.1 secret\r\n\r\n", r"no HTTP/1.1: illegal status line$"),
     (b"", "without an answer"),
 ]
 
@@ -656,6 +667,31 @@ async def test_who_is_no_websocket(answer: bytes, told: str, autojump_clock: tri
     assert isinstance(error, ConnectFailed)
     with pytest.raises(ConnectFailed, match=told):
         raise error
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n",
+            "perhaps there is only http://",
+        ),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS"),
+        (b"220 mail.example ready", "no HTTP/1.1"),
+    ],
+)
+async def test_who_says_something_else_and_stays(
+    answer: bytes, told: str, autojump_clock: trio.abc.Clock
+) -> None:
+    """As a server without WebSockets that answers any GET by a stream of events."""
+
+    async def play(peer: PlayedPeer) -> None:
+        await peer.accept(answer)
+        await trio.sleep_forever()
+
+    with pytest.raises(ConnectFailed, match=told):
+        raise await played(play)
+    assert trio.current_time() < 1
 
 
 async def test_who_hangs_up_at_once(autojump_clock: trio.abc.Clock) -> None:

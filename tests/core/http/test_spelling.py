@@ -105,3 +105,20 @@ def test_a_client_masks() -> None:
     assert Pong(b"?") in socket.messages_to_send(0.0)
     spelling.read(frame(PING, b"?"), 0.0)
     assert socket.deaf
+
+
+def test_what_is_long_leaves_in_pieces() -> None:
+    """Whoever reads slowly is known to read."""
+    at, spelling = played()
+    said: list[Text | Ping] = [Text("x" * 600_000), Ping()]
+    written = []
+    at.socket.messages_to_send(0.0)
+    times = iter((5.0, 25.0, 45.0))
+    for piece in spelling.pieces(said, times.__next__):
+        written.append(bytes(piece))
+        at.talk.wait(20.0)
+    assert b"".join(written) == spelling.write(said)
+    assert [len(piece) for piece in written] == [1 << 18, 1 << 18, 600_012 - (1 << 19)]
+    assert not at.is_gone()
+    at.talk.wait(20.0)
+    assert at.is_gone()

@@ -170,6 +170,20 @@ def test_a_client_who_goes_meanwhile(failure: OSError | None) -> None:
     assert served.talk.stopped == set(served.talk.jobs)
 
 
+def test_a_client_who_goes_while_it_is_sent() -> None:
+    """There are servers that raise if more is sent then."""
+    served = called("slow")
+    served.go()
+    served.hear()
+    served.talk.finish()
+    served.task.go()
+    assert served.task.waits == "send"
+    served.told.append(GONE)
+    assert served.hear() is None
+    assert served.go() is None
+    assert [message["type"] for message in served.said] == ["http.response.start"]
+
+
 def test_a_client_who_goes_before() -> None:
     served = Served(method="POST", headers=calling("echo")[0])
     served.told.append(GONE)

@@ -308,6 +308,14 @@ def test_pings_are_left_to_others() -> None:
     assert played.heard() == []
 
 
+def test_a_ping_that_was_to_be_sent_is_left_to_others_too() -> None:
+    played = open_played()
+    played.settle()
+    played.talk.wait(20.1)
+    played.socket.leave_frames()
+    assert played.heard() == []
+
+
 def test_who_asks_without_end_gets_the_last_answers() -> None:
     played = open_played()
     for number in range(100):
@@ -356,6 +364,47 @@ def test_as_long_as_a_part_of_it_leaves_it_goes_on() -> None:
     assert played.heard() == []
     played.talk.wait(15.0)
     assert not played.is_gone()
+
+
+def test_nobody_is_asked_who_is_written_to() -> None:
+    """A ping would come behind all that, and so would the answer to it. As long as it leaves somebody is there."""
+    played = open_played()
+    played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
+    played.settle()
+    assert played.socket.messages_to_send(0.0)
+    for now in (15.0, 30.0, 45.0, 60.0):
+        played.talk.wait(now - played.talk.now)
+        played.socket.wrote(now)
+        played.settle()
+    assert played.heard() == []
+    played.talk.wait(20.1)
+    assert played.heard() == ["ping"]
+    played.settle()
+    played.talk.wait(20.1)
+    assert played.heard() == [1002]
+
+
+def test_what_is_queued_is_sent_to_who_reads_slowly() -> None:
+    """The time that the peer has to close as well begins when he can know of it."""
+    played = open_played()
+    played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
+    played.settle()
+    played.talk.site.close()
+    played.settle()
+    answer, close = played.socket.messages_to_send(0.0)
+    assert isinstance(answer, Text)
+    assert isinstance(close, Close)
+    for now in (25.0, 50.0):
+        played.talk.wait(now - played.talk.now)
+        played.socket.wrote(now)
+        played.settle()
+    played.talk.wait(25.0)
+    assert played.socket.messages_to_send(75.0) == []
+    played.settle()
+    played.talk.wait(0.9)
+    assert not played.is_gone()
+    played.talk.wait(0.2)
+    assert played.is_gone()
 
 
 def piece(played: Played, size: int) -> None:
@@ -468,6 +517,7 @@ def opened() -> WebSocket:
     assert socket.next_event() is NEED_DATA
     assert bool(socket.has_to_say)
     assert len(socket.messages_to_send(1.0)) == 1
+    assert socket.messages_to_send(1.0) == []
     assert not bool(socket.has_to_say)
     return socket
 
@@ -510,7 +560,7 @@ def test_a_client_asks_whether_the_server_lives() -> None:
     socket = opened()
     assert socket.next_deadline() == 21.0
     socket.handle_timeout(21.0)
-    assert socket.messages_to_send(21.0) == [Ping()]
+    assert [socket.messages_to_send(21.0) for _ in range(2)] == [[Ping()], []]
     socket.handle_timeout(41.0)
     assert ended(socket) == [Close(1002, "no answer to a ping within 20 s")]
 
