@@ -4,7 +4,9 @@
   200 are wanted at once: each on a connection of its own, and all on one connection, as many of them as it lets be open. `cpu_ratio` is
   how many times as much the one connection takes.
 - `alone_p50`, `alone_p99`: what a call takes that is made when the one before it is answered, in microseconds; `beside_p50`, `beside_p99`:
-  the same while a stream of progress fills the same connection, whose client reads 1 MiB of it in a second.
+  the same while a stream of progress fills the same connection, whose client reads 1 MiB of it in a second; `apart_p50`, `apart_p99`:
+  the same with that stream on a connection of its own. What `beside` has more than `apart` is the cost of sharing; what `apart` has
+  more than `alone` is that of a server which has something else to do.
 
 Rules of this file: those of `bench_http.py`. The load is bytes made beforehand, all of what comes back is counted, everyone takes a
 turn in each round, medians are told.
@@ -196,26 +198,32 @@ def h2(port: int, process: int, calls: int) -> float:
     return took / calls
 
 
-def one_by_one(port: int, calls: int, *, beside: bool) -> tuple[float, float]:
+def one_by_one(port: int, calls: int, where: str) -> tuple[float, float]:
     wire = Wire(port)
-    if beside:
-        stream = wire.request(call("progress", {"n": 10**7}, progressToken="it"), "progress")
-        wire.socket.sendall(stream)
+    stream = Wire(port) if where == "apart" else wire
+    if where != "alone":
+        stream.socket.sendall(stream.request(call("progress", {"n": 10**7}, progressToken="it"), "progress"))
     times: list[float] = []
     moved = perf_counter()
     for number in range(calls):
-        request = wire.request(ECHO, "echo")
-        if beside and (room := int(RATE * (perf_counter() - moved))) > 16_384:
+        request, more = wire.request(ECHO, "echo"), b""
+        if where != "alone" and (room := int(RATE * (perf_counter() - moved))) > 16_384:
             moved = perf_counter()
-            request = frame(WINDOW_UPDATE, 0, 1, room.to_bytes(4, "big")) + request
+            more = frame(WINDOW_UPDATE, 0, 1, room.to_bytes(4, "big"))
         began = perf_counter()
-        wire.socket.sendall(request)
+        if stream is not wire and more:
+            stream.socket.sendall(more)
+            more = b""
+        wire.socket.sendall(more + request)
         while wire.ended <= number:
             wire.hear()
         times.append(1e6 * (perf_counter() - began))
-    if beside and not wire.read:
+        if stream is not wire and select.select([stream.socket], [], [], 0)[0]:
+            stream.hear()
+    if where != "alone" and not stream.read:
         raise SystemExit("there was no stream")
     wire.socket.close()
+    stream.socket.close()
     times = times[calls // 5 :]
     return median(times), quantiles(times, n=100)[-1]
 
@@ -236,8 +244,8 @@ def main() -> None:
         with serving(cores) as (port, process):
             turns.setdefault("h1_cpu", []).append(h1(port, process, chosen.calls))
             turns.setdefault("h2_cpu", []).append(h2(port, process, chosen.calls))
-            for name, beside in ("alone", False), ("beside", True):
-                p50, p99 = one_by_one(port, chosen.calls, beside=beside)
+            for name in "alone", "beside", "apart":
+                p50, p99 = one_by_one(port, chosen.calls, name)
                 turns.setdefault(f"{name}_p50", []).append(p50)
                 turns.setdefault(f"{name}_p99", []).append(p99)
     told = {measure: round(figure, 1) for measure, figures in turns.items() if (figure := median(figures))}

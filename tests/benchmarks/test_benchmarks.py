@@ -56,7 +56,7 @@ HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
         (
             "bench_http2.py",
             ["--rounds", "1", "--calls", "60"],
-            {"alone_p50", "alone_p99", "beside_p50", "beside_p99"},
+            {f"{where}_{p}" for where in ("alone", "beside", "apart") for p in ("p50", "p99")},
         ),
         (
             "bench_http.py",
