@@ -53,11 +53,7 @@ _log = logging.getLogger("mcp_trio")
 
 
 class H11Connection(HttpConnection):
-    """Serves what comes over `stream` at `reception`, beginning with `incoming`, which was read before. Await `serve`; nothing else is
-    for others but `poke` and `wind_down`.
-
-    `on_exchange` is told of every exchange when it is over.
-    """
+    """One connection of HTTP/1.1, the token of the exchange that it carries. See `HttpConnection`."""
 
     def __init__(
         self,

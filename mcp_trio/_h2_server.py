@@ -88,11 +88,7 @@ _log = logging.getLogger("mcp_trio")
 
 
 class H2Connection(HttpConnection):
-    """Serves what comes over `stream` at `reception`, beginning with `incoming`, which was read before. Await `serve`; nothing else is
-    for others but `poke` and `wind_down`.
-
-    `on_exchange` is told of every exchange when it is over.
-    """
+    """One connection of HTTP/2; the tokens of its exchanges are its streams. See `HttpConnection`."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from mcp_core.http import Endpoint, Gate, HttpOptions, Site, begins_http2
+from mcp_core.http import Endpoint, HttpOptions, Site, begins_http2
 from mcp_core.registry import Server
 
 from ._admitting import door_of
@@ -128,8 +128,10 @@ async def serve_http(
         raise ValueError(f"auth has no guard for {place!r}: say None if it is open to everybody")
     if tls is not None:
         tls.set_alpn_protocols(["h2", "http/1.1"])
-    gate = Gate(host, hosts, origins, scheme="https" if tls is not None else None)
-    options = HttpOptions(gate=gate, reply=reply, sessions=sessions)
+    scheme: Literal["https"] | None = "https" if tls is not None else None
+    options = HttpOptions.of(
+        host, scheme=scheme, hosts=hosts, origins=origins, reply=reply, sessions=sessions
+    )
     listeners = await trio.open_tcp_listeners(port, host=host)
     for spare in listeners[1:] if port == 0 else ():
         await spare.aclose()  # another address of this name, with another port, which nobody would know

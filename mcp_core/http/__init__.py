@@ -18,7 +18,8 @@ from ._endpoint import Endpoint
 from ._exchange import Exchange
 from ._guarding import Admission, Door, Guard, TurnedAway
 from ._handshake import Upgrade
-from ._http1 import HeadFault, head_end, head_fault, origin_form, unfinished_fault
+from ._head_faults import HeadFault
+from ._http1 import head_end, head_fault, origin_form, unfinished_fault
 from ._http2_frames import HTTP2_STREAMS, FrameWatch, GoAway, Http2Fault, begins_http2, goaway, rst_stream
 from ._http2_heads import request_fields, request_head, response_fields, response_head, trailer_fault
 from ._messages import Action, Body, End, Head, Headers, RequestHead

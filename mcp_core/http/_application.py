@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import abc
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from ._endpoint import Endpoint
 from ._guarding import Door
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from ._bell import Bell
     from ._guarding import Guard
     from ._options import HttpOptions
 
@@ -33,13 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Application"]
 
 _ERROR: Final = 40  # as in `logging`
-
-
-class Bell(Protocol):
-    """What one waits for, as `Event` of trio and asyncio is."""
-
-    def set(self) -> object: ...
-    def wait(self) -> Awaitable[object]: ...
 
 
 class Application(abc.ABC):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core._events import Event
 
+    from ._bell import Bell
     from ._call import AccessAttempt, HttpCall
     from ._client import HttpClient
     from ._messages import Action, RequestHead
@@ -76,13 +77,6 @@ class Rights(Protocol):
 
     def challenged(self, attempt: AccessAttempt) -> Awaitable[None]:
         """Do what the last response to `attempt` asks for; then the request is made again."""
-
-
-class Bell(Protocol):
-    """What one waits for, as `Event` of trio and asyncio is."""
-
-    def set(self) -> object: ...
-    def wait(self) -> Awaitable[object]: ...
 
 
 class Driver(Protocol[L]):

@@ -32,33 +32,34 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import Struct
-
-__all__ = ["MAX_HEAD", "HeadFault", "head_end", "head_fault", "origin_form", "unfinished_fault"]
-
-MAX_HEAD: Final = 32 * 1024  # bytes, request line and empty line included
-MAX_FIELDS: Final = 100
-MAX_VALUE: Final = 8 * 1024  # bytes of one value
-MAX_TARGET: Final = 8 * 1024
-_MAX_METHOD: Final = 32  # none that is registered has more than 17
-_MAX_LINE: Final = _MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
-
-SINGLETONS: Final = (
-    b"host",
-    b"content-length",
-    b"transfer-encoding",
-    b"content-type",
-    b"expect",
-    b"authorization",
-    b"origin",
-    b"mcp-session-id",
-    b"last-event-id",
+from ._head_faults import (
+    BAD_LENGTH,
+    EXPECTATION,
+    HUGE_BODY,
+    LONG_HEAD,
+    LONG_TARGET,
+    LONG_VALUE,
+    MANY_FIELDS,
+    MAX_DIGITS,
+    MAX_FIELDS,
+    MAX_HEAD,
+    MAX_METHOD,
+    MAX_TARGET,
+    MAX_VALUE,
+    OTHER_METHOD,
+    REPEATED,
+    SINGLETONS,
+    HeadFault,
 )
+
+__all__ = ["head_end", "head_fault", "origin_form", "unfinished_fault"]
+
+_MAX_LINE: Final = MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _EMPTY_LINE: Final = re.compile(rb"\n\r?\n")
 _REQUEST_LINE: Final = re.compile(
-    rb"(" + _TOKEN + rb"{1,%d}+) ([!$-;=?-\[\]-~]++) HTTP/1\.([01])\r(?=\n)" % _MAX_METHOD
+    rb"(" + _TOKEN + rb"{1,%d}+) ([!$-;=?-\[\]-~]++) HTTP/1\.([01])\r(?=\n)" % MAX_METHOD
 )
 # Each field begins at the newline before it and leaves its own to the next one. So if there are as many fields as newlines
 # (less two: those of the last field and of the empty line), nothing stands between them.
@@ -66,15 +67,7 @@ _FIELD: Final = re.compile(rb"\n(" + _TOKEN + rb"++):([\t -~\x80-\xff]*+)\r(?=\n
 _NAME: Final = re.compile(_TOKEN + rb"++")
 _VERSION: Final = re.compile(rb"HTTP/[0-9](?:\.[0-9])?")
 _TARGET: Final = re.compile(rb"[!$-;=?-\[\]-~]++")
-_MAX_DIGITS: Final = 18
 _ABSOLUTE: Final = re.compile(rb"https?://([A-Za-z0-9._\-:\[\]]++)(?=[/?]|\Z)")
-
-
-class HeadFault(Struct, frozen=True):
-    """Why a head is refused: the status of the answer and a sentence for its body. The connection is closed after it."""
-
-    status: int
-    reason: str
 
 
 _NO_REQUEST = HeadFault(400, "The request does not begin with a method.")
@@ -94,17 +87,8 @@ _BAD_TARGET = HeadFault(400, "The target is neither a path nor a URL.")
 _TARGET_CHARACTERS = HeadFault(400, "The target has characters that must be percent-encoded.")
 _OTHER_AUTHORITY = HeadFault(400, "The target and the Host header name different servers.")
 _NO_HOST = HeadFault(400, "The Host header is missing.")
-_REPEATED = HeadFault(400, "A header that must be there once is there several times.")
-_BAD_LENGTH = HeadFault(400, "Content-Length is not one plain decimal number.")
 _TWO_LENGTHS = HeadFault(400, "There are both Content-Length and Transfer-Encoding.")
 _OLD_CODING = HeadFault(400, "There is no Transfer-Encoding in HTTP/1.0.")
-_HUGE_BODY = HeadFault(413, "The body is too large.")
-_LONG_TARGET = HeadFault(414, f"The target has more than {MAX_TARGET} bytes.")
-_EXPECTATION = HeadFault(417, "The only expectation that can be met is 100-continue.")
-_LONG_HEAD = HeadFault(431, f"The head has more than {MAX_HEAD} bytes.")
-_MANY_FIELDS = HeadFault(431, f"There are more than {MAX_FIELDS} headers.")
-_LONG_VALUE = HeadFault(431, f"The value of a header has more than {MAX_VALUE} bytes.")
-_METHOD = HeadFault(501, "This method is not supported.")
 _CODING = HeadFault(501, "The only Transfer-Encoding that is supported is chunked.")
 _OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
 
@@ -127,8 +111,8 @@ def unfinished_fault(data: bytes | bytearray) -> HeadFault | None:
     if data and data[0] <= 0x20:
         return _NO_REQUEST  # also what TLS begins with
     if len(data) > _MAX_LINE and data.find(b"\n", 0, _MAX_LINE) < 0:
-        return _LONG_TARGET
-    return _LONG_HEAD if len(data) > MAX_HEAD else None
+        return LONG_TARGET
+    return LONG_HEAD if len(data) > MAX_HEAD else None
 
 
 def head_fault(head: bytes) -> HeadFault | None:
@@ -144,18 +128,18 @@ def head_fault(head: bytes) -> HeadFault | None:
     if len(pairs) != head.count(b"\n") - 2 or not head.endswith(b"\r\n\r\n"):
         return _field_fault(head)
     if len(pairs) > MAX_FIELDS:
-        return _MANY_FIELDS
+        return MANY_FIELDS
     fields = dict(pairs)
     if len(fields) != len(pairs) and _repeats(pairs):
-        return _REPEATED
+        return REPEATED
     if len(head) > MAX_VALUE and any(len(value) > MAX_VALUE for _, value in pairs):
-        return _LONG_VALUE
+        return LONG_VALUE
     if b"host" not in fields and minor == b"1":
         return _NO_HOST
     if method == b"CONNECT":
-        return _METHOD
+        return OTHER_METHOD
     if len(target) > MAX_TARGET:
-        return _LONG_TARGET
+        return LONG_TARGET
     if target[0] != 0x2F and (fault := _target_fault(method, target, fields)):
         return fault
     if b"transfer-encoding" in fields or b"content-length" in fields or b"expect" in fields:
@@ -199,14 +183,14 @@ def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadFault | None:
     if length is not None:
         length = length.strip()
         if not length.isdigit() or (length[0] == 0x30 and length != b"0"):
-            return _BAD_LENGTH
-        if len(length) > _MAX_DIGITS:
-            return _HUGE_BODY
+            return BAD_LENGTH
+        if len(length) > MAX_DIGITS:
+            return HUGE_BODY
     expected = fields.get(b"expect")
     # HTTP/1.0 knows no expectations and ignores them (RFC 9110 10.1.1).
     if expected is None or expected.strip() == b"100-continue" or minor == b"0":
         return None
-    return _EXPECTATION
+    return EXPECTATION
 
 
 def _line_fault(head: bytes) -> HeadFault:
@@ -226,8 +210,8 @@ def _line_fault(head: bytes) -> HeadFault:
     words = line.split(b" ")
     if len(words) != 3 or not _NAME.fullmatch(words[0]) or not words[1]:
         return _LINE
-    if len(words[0]) > _MAX_METHOD:
-        return _METHOD
+    if len(words[0]) > MAX_METHOD:
+        return OTHER_METHOD
     if not _TARGET.fullmatch(words[1]):
         return _TARGET_CHARACTERS
     return _OTHER_VERSION if _VERSION.fullmatch(words[2]) else _LINE

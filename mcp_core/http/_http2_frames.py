@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ._http1 import MAX_HEAD
+from ._head_faults import MAX_HEAD
 
 __all__ = [
     "HTTP2_STREAMS",

@@ -13,7 +13,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ._http1 import MAX_FIELDS, MAX_HEAD, MAX_TARGET, MAX_VALUE, SINGLETONS, HeadFault
+from ._head_faults import (
+    BAD_LENGTH,
+    EXPECTATION,
+    HUGE_BODY,
+    LONG_HEAD,
+    LONG_TARGET,
+    LONG_VALUE,
+    MANY_FIELDS,
+    MAX_DIGITS,
+    MAX_FIELDS,
+    MAX_HEAD,
+    MAX_METHOD,
+    MAX_TARGET,
+    MAX_VALUE,
+    OTHER_METHOD,
+    REPEATED,
+    SINGLETONS,
+    HeadFault,
+)
 from ._messages import Head, RequestHead
 
 if TYPE_CHECKING:
@@ -28,11 +46,10 @@ _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9a-z]"
 _NAMES: Final = re.compile(rb"(?::[a-z]++\n)*+(?:" + _TOKEN + rb"++\n)*+")
 # What no value may have (one line for each): control characters, and white space around it.
 _NO_VALUE: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|(?:\A|\n)[ \t]|[ \t](?:\n|\Z)")
-_METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}+")
+_METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]" + rb"{1,%d}+" % MAX_METHOD)
 _PATH: Final = re.compile(rb"/[!$-;=?-\[\]-~]*+")
 _SCHEME: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+\-.]*+")
 _STATUS: Final = re.compile(rb"[1-5][0-9][0-9]")
-_MAX_DIGITS: Final = 18
 _OVERHEAD: Final = 32  # what a field counts for beside its bytes, RFC 9113 6.5.2
 # They are about one connection and have no place here, whoever put them there (8.2.2).
 _OF_CONNECTIONS: Final = frozenset(
@@ -46,16 +63,7 @@ _PSEUDO = HeadFault(400, "There is not exactly one method, scheme and path, and 
 _NO_HOST = HeadFault(400, "The authority is missing.")
 _OTHER_AUTHORITY = HeadFault(400, "The authority and the Host header name different servers.")
 _BAD_TARGET = HeadFault(400, "The path is none, or has characters that must be percent-encoded.")
-_REPEATED = HeadFault(400, "A header that must be there once is there several times.")
-_BAD_LENGTH = HeadFault(400, "Content-Length is not one plain decimal number.")
 _BAD_STATUS = HeadFault(400, "The status is not one number.")
-_HUGE_BODY = HeadFault(413, "The body is too large.")
-_LONG_TARGET = HeadFault(414, f"The target has more than {MAX_TARGET} bytes.")
-_EXPECTATION = HeadFault(417, "The only expectation that can be met is 100-continue.")
-_LONG_HEAD = HeadFault(431, f"The head has more than {MAX_HEAD} bytes.")
-_MANY_FIELDS = HeadFault(431, f"There are more than {MAX_FIELDS} headers.")
-_LONG_VALUE = HeadFault(431, f"The value of a header has more than {MAX_VALUE} bytes.")
-_NO_METHOD = HeadFault(501, "This method is not supported.")
 
 
 def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFault:
@@ -69,7 +77,7 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFa
         return fault
     method, path = fields.get(b":method"), fields.get(b":path")
     if method == b"CONNECT":
-        return _NO_METHOD
+        return OTHER_METHOD
     authority, host = fields.get(b":authority"), fields.get(b"host")
     known = 3 if authority is None else 4
     pseudo = sum([name[:1] == b":" for name, _ in headers[: known + 1]])
@@ -80,7 +88,7 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFa
     if not _PATH.fullmatch(path) and not (path == b"*" and method == b"OPTIONS"):
         return _BAD_TARGET
     if len(path) > MAX_TARGET:
-        return _LONG_TARGET
+        return LONG_TARGET
     if host is None:
         host = authority
     elif authority is not None and authority.lower() != host.lower():
@@ -88,7 +96,7 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFa
     if not host:
         return _NO_HOST
     if fields.get(b"expect", b"100-continue").lower() != b"100-continue":
-        return _EXPECTATION
+        return EXPECTATION
     rest = [header for header in headers[known:] if header[0] != b"host"]
     if b"cookie" in fields:
         rest = _with_one_cookie(rest)
@@ -158,7 +166,7 @@ def _of_messages(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 def _fields_fault(headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> HeadFault | None:
     """What is wrong with the fields of a head, whatever they are about."""
     if len(headers) > MAX_FIELDS + 4:
-        return _MANY_FIELDS
+        return MANY_FIELDS
     names = b"\n".join([name for name, _ in headers])
     values = b"\n".join([value for _, value in headers])
     ends = len(headers) - 1
@@ -169,19 +177,19 @@ def _fields_fault(headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, by
     if not _OF_CONNECTIONS.isdisjoint(fields) or (b"te" in fields and _encodes(headers)):
         return _CONNECTION
     if len(fields) != len(headers) and _repeats(headers):
-        return _REPEATED
+        return REPEATED
     size = len(names) + len(values) - 2 * ends
     if size > MAX_VALUE:
         if any(len(value) > MAX_VALUE for name, value in headers if name != b":path"):
-            return _LONG_VALUE
+            return LONG_VALUE
         if size + _OVERHEAD * len(headers) > MAX_HEAD:
-            return _LONG_HEAD
+            return LONG_HEAD
     length = fields.get(b"content-length")
     if length is not None:
         if not length.isdigit() or (length[0] == 0x30 and length != b"0"):
-            return _BAD_LENGTH
-        if len(length) > _MAX_DIGITS:
-            return _HUGE_BODY
+            return BAD_LENGTH
+        if len(length) > MAX_DIGITS:
+            return HUGE_BODY
     return None
 
 

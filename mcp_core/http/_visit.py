@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from ._application import Bell, Receive, Send
+    from ._application import Receive, Send
+    from ._bell import Bell
     from ._exchange import Exchange
     from ._site import Site
 

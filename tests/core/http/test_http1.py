@@ -7,16 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_core.http._http1 import (
-    MAX_FIELDS,
-    MAX_HEAD,
-    SINGLETONS,
-    HeadFault,
-    head_end,
-    head_fault,
-    origin_form,
-    unfinished_fault,
-)
+from mcp_core.http._head_faults import MAX_FIELDS, MAX_HEAD, SINGLETONS, HeadFault
+from mcp_core.http._http1 import head_end, head_fault, origin_form, unfinished_fault
 from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
 

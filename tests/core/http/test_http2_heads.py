@@ -16,7 +16,7 @@ from mcp_core.http import (
     response_head,
     trailer_fault,
 )
-from mcp_core.http._http1 import SINGLETONS
+from mcp_core.http._head_faults import SINGLETONS
 
 POST = [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"a.example"), (b":path", b"/mcp")]
 
