@@ -228,6 +228,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int]]) -> N
                 stream.exchange = response(stream.evicted)
             case "go":
                 stream.exchange, stream.unsent = None, 0
+                log.keep(stream, now)  # as its session does
             case "forget":
                 log.forget(stream)
             case "wait":
