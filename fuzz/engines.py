@@ -1,16 +1,15 @@
-"""What tries cases: random choices, or atheris, which follows coverage. A case that fails is made small by hypothesis.
+"""The engines that check cases: random choices, or atheris, which follows coverage.
 
 Rules of this file:
 
-1. The same seed, corpus and code give the same cases in the same order, however fast the machine is. Time only decides
-   how many of them there are.
-2. Either engine makes bytes, and a case is what hypothesis draws by them (`fuzz_one_input`). The generation of hypothesis
-   itself was tried: it remembers and varies what it has done, which here takes twice the time for each case and finds
-   what is broken on purpose (in `tests/fuzz`) after more of them, not fewer.
-3. Cases come in rounds. What a round found to be new is a seed of the rounds that follow.
-4. A case that does not come to an end is a finding like any other.
+1. The same seed, corpus and code give the same cases in the same order on every machine. The time
+   limit only decides how many of them are checked.
+2. Both engines produce bytes, and hypothesis draws a case from them (`fuzz_one_input`). Generation
+   by hypothesis itself was tried: it takes twice the time per case and needs more cases to find the
+   planted bugs of `tests/fuzz`.
+3. Cases come in rounds. A case with a new outcome is a seed of all later rounds.
 
-It does not know what is tried.
+hypothesis shrinks a failing case. A case that does not end is a finding like any other.
 """
 
 from __future__ import annotations
@@ -28,38 +27,43 @@ from typing import Any, Final, NamedTuple
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.database import InMemoryExampleDatabase
 
-from .targets import FINDINGS, FOUND, HERE, Target, committed, write_case
+from .targets import FINDINGS, FOUND_PREFIX, HERE, Target, committed_cases, write_case
 
-__all__ = ["Endless", "Finding", "Run", "by_atheris", "by_hypothesis", "checked"]
+__all__ = ["CaseTimeout", "Finding", "Run", "check_case", "run_atheris", "run_hypothesis"]
 
-ROUND: Final = 10_000
-# Bytes of which a case is made. The longest scripts take a third of them; what runs out is no case.
-CHOICES: Final = 10_000
-# Of processor time, so that a machine which stalls is no finding. Every case is done in a few milliseconds.
-LONGEST_CASE: Final = 10.0
-# More seeds than this make each of them rare.
-MOST_SEEDS: Final = 500
+ROUND_SIZE: Final = 10_000
+# Bytes from which a case is drawn. The longest scripts use a third of them; when they run out, the
+# draw is discarded.
+CHOICE_BYTES: Final = 10_000
+# Seconds of processor time, so that a stalled machine causes no finding. A case takes milliseconds.
+CASE_TIMEOUT: Final = 10.0
+# With more seeds, each of them is drawn too rarely.
+MAX_SEEDS: Final = 500
 
 
-class Endless(AssertionError):
-    """A case was still running after `LONGEST_CASE` seconds."""
+class CaseTimeout(AssertionError):
+    """A case was still running after `CASE_TIMEOUT` seconds."""
 
 
 class Finding(NamedTuple):
-    """The smallest case that breaks an invariant, and how."""
+    """The smallest case that breaks an invariant, and the exception that shows it."""
 
     case: Any
     error: BaseException
 
 
 class Run:
-    """What a run has done so far. `seeds` are cases to begin with, `failed` those that broke the invariant."""
+    """The state of a run.
+
+    `seeds` are the recorded cases, `seen` the outcomes so far, and `failed` the cases that broke
+    the invariant.
+    """
 
     def __init__(self, target: Target, *, keep: bool = False) -> None:
         self.target = target
         self.cases = 0
         self.seen: set[str] = set()
-        self.seeds = list(committed(target).values())
+        self.seeds = list(committed_cases(target).values())
         self.failed: list[Finding] = []
         self._keep = keep
         self._started = time.monotonic()
@@ -77,70 +81,75 @@ class Run:
         return self.cases / max(self.seconds, 1e-9)
 
     def attempt(self, case: Any) -> None:
-        """Try a case. When one has failed, the others are attempts to make it small, and do not count."""
+        """Check a case. After the first failure, further cases are shrinking attempts and do not
+        count.
+        """
         self.cases += not self.failed
         try:
-            outcomes = set(checked(self.target, case))
+            outcomes = set(check_case(self.target, case))
         except Exception as exc:
             self.failed.append(Finding(case, exc))
             raise
         if self.failed or outcomes <= self.seen:
             return
         self.seen |= outcomes
-        if len(self.seeds) < MOST_SEEDS:
+        if len(self.seeds) < MAX_SEEDS:
             self.seeds.append(case)
             if self._keep:
-                write_case(self.target, case, self.target.corpus, FOUND)
+                write_case(self.target, case, self.target.corpus, FOUND_PREFIX)
 
 
-def by_hypothesis(
+def run_hypothesis(
     target: Target,
     *,
     seconds: float | None = None,
     cases: int | None = None,
     seed: int = 0,
     keep: bool = True,
-    small: bool = True,
+    shrink: bool = True,
     progress: Callable[[Run], object] = lambda run: None,
 ) -> tuple[Run, Finding | None]:
-    """Try cases until there were `cases`, `seconds` have passed, or one fails.
+    """Check cases until `cases` were checked, `seconds` have passed, or one fails.
 
-    With `keep` a case that did something new is kept in the corpus. With `small` a failing one is made small first, which
-    may take longer than it took to find it. `progress` is told about the run now and then.
+    With `keep`, a case with a new outcome is written to the corpus. With `shrink`, a failing case
+    is shrunk first, which can take longer than finding it. `progress` is called every 100 cases.
     """
     run = Run(target, keep=keep)
     for case in run.seeds:
         try:
-            run.seen.update(checked(target, case))
-        except Exception as exc:  # noqa: BLE001 - whatever the check lets out is a finding
+            run.seen.update(check_case(target, case))
+        except Exception as exc:  # noqa: BLE001 - every exception is a finding
             return run, Finding(case, exc)
-    random = Random(seed)  # noqa: S311 - it is to be foreseen
+    rng = Random(seed)  # noqa: S311 - runs are repeatable
     while True:
-        trial = _trial(target, run.attempt, run.seeds)
-        for _ in range(ROUND):
+        trial = _make_trial(target, run.attempt, run.seeds)
+        for _ in range(ROUND_SIZE):
             if (cases is not None and run.cases >= cases) or (seconds is not None and run.seconds > seconds):
                 return run, None
             try:
-                trial.hypothesis.fuzz_one_input(random.randbytes(CHOICES))
+                trial.hypothesis.fuzz_one_input(rng.randbytes(CHOICE_BYTES))
             except Exception:
-                if not run.failed:  # the target cannot even make a case
+                if not run.failed:  # the exception came from the strategy
                     raise
-                return run, _smallest(run, trial) if small else run.failed[0]
+                return run, _shrink(run, trial) if shrink else run.failed[0]
             if run.cases % 100 == 0:
                 progress(run)
 
 
-def _smallest(run: Run, trial: Callable[[], None]) -> Finding:
+def _shrink(run: Run, trial: Callable[[], None]) -> Finding:
+    """Return the smallest failing case that hypothesis finds."""
     with contextlib.suppress(Exception):
         trial()
-    found = run.failed[-1]  # hypothesis ends with it, and with a note that says how to call the trial again
+    found = run.failed[-1]  # the last failure is the smallest; its note says how to call the trial
     found.error.__notes__ = []
     return found
 
 
-def _trial(target: Target, attempt: Callable[[Any], None], seeds: Sequence[Any]) -> Any:
-    """A test of hypothesis. Called with `fuzz_one_input` it tries one case; called by itself, it makes the one that failed
-    so small as it can."""
+def _make_trial(target: Target, attempt: Callable[[Any], None], seeds: Sequence[Any]) -> Any:
+    """Make a hypothesis test.
+
+    Called through `fuzz_one_input` it checks one case. Called directly it shrinks the failing case.
+    """
 
     def trial(case: Any) -> None:
         attempt(case)
@@ -157,39 +166,39 @@ def _trial(target: Target, attempt: Callable[[Any], None], seeds: Sequence[Any])
     return profile(given(target.cases(tuple(seeds)))(trial))
 
 
-def checked(target: Target, case: Any) -> list[str]:
-    """Check one case; gives what it brought about.
+def check_case(target: Target, case: Any) -> list[str]:
+    """Check one case and return its outcomes.
 
     Raises:
-        Endless: the check does not come to an end.
+        CaseTimeout: the check does not end.
         Exception: the case breaks the invariant.
     """
-    with _alarm():
+    with _time_limit():
         return list(target.check(case))
 
 
 @contextlib.contextmanager
-def _alarm() -> Iterator[None]:
+def _time_limit() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
-    before = signal.signal(signal.SIGVTALRM, _ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_CASE)
+    previous = signal.signal(signal.SIGVTALRM, _on_alarm)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CASE_TIMEOUT)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.signal(signal.SIGVTALRM, previous)
 
 
-def _ring(*_: object) -> None:
-    raise Endless(f"the case was still running after {LONGEST_CASE:.0f} s")
+def _on_alarm(*_: object) -> None:
+    raise CaseTimeout(f"the case was still running after {CASE_TIMEOUT:.0f} s")
 
 
 # -- atheris -----------------------------------------------------------------------------------------------------------
 
 
-def by_atheris(
+def run_atheris(
     load: Callable[[], Target],
     report: Callable[[Target, Finding], None],
     *,
@@ -197,34 +206,34 @@ def by_atheris(
     cases: int | None = None,
     seed: int = 0,
 ) -> None:
-    """Hand the target to atheris, which ends the process by itself.
+    """Run the target under atheris, which ends the process itself.
 
-    A target of bytes is given what atheris makes of the corpus; for others its bytes are the choices that hypothesis
-    makes a case of. A failing case is reported as it is: atheris does not make it small.
+    atheris mutates the corpus of a `raw` target directly. For other targets its bytes are the
+    choices from which hypothesis draws a case. A failing case is reported unshrunk.
 
     Raises:
         ModuleNotFoundError: atheris is not installed.
     """
     atheris: Any = importlib.import_module("atheris")
-    # Only what is imported inside can be followed.
+    # atheris can follow only modules that are imported inside this block.
     with atheris.instrument_imports(include=["mcp_core"]):
         target = load()
 
     def attempt(case: Any) -> None:
         try:
-            checked(target, case)
+            check_case(target, case)
         except Exception as exc:
             report(target, Finding(case, exc))
             raise
 
-    # It writes what it finds to be new into the first folder, and only reads the others.
+    # atheris writes new inputs to the first folder and only reads the others.
     folders = [HERE / ".hypothesis" / "atheris" / target.name]
     folders[0].mkdir(parents=True, exist_ok=True)
     if target.raw:
         feed = attempt
         folders.append(target.corpus)
     else:
-        feed = _trial(target, attempt, list(committed(target).values())).hypothesis.fuzz_one_input
+        feed = _make_trial(target, attempt, list(committed_cases(target).values())).hypothesis.fuzz_one_input
     options = [f"-seed={seed or 1}", f"-artifact_prefix={FINDINGS}/"]
     if seconds is not None:
         options.append(f"-max_total_time={max(1, round(seconds))}")

@@ -27,11 +27,11 @@ from msgspec import Struct
 from mcp_core import ALL, DIALECTS, NEED_DATA, Connection, Fault, MessageRejected, Peer, RequestReceived, Role
 from mcp_core.registry import Runtime, Server, Service
 
-from .messages import CLIENT_OFFERS, meta_of
+from .messages import CLIENT_CAPABILITIES, meta_of
 from .mutations import damage, damaged
 from .targets import Target
 from .values import encoded, json_objects, json_values, texts, weighted
-from .verdicts import judge
+from .verdicts import classify
 
 # revision; method; the member that names what is asked for; the arguments as they stand on the wire, None for none
 Case: TypeAlias = tuple[str, str, str, bytes | None]
@@ -230,11 +230,11 @@ def check(case: Case) -> Iterable[str]:
     server = _server()
     asked = method if method == "resources/read" else f"{method} {name}"
     dialect = DIALECTS[version]
-    peer = Peer(dialect, CLIENT_OFFERS) if dialect.stateful else None
+    peer = Peer(dialect, CLIENT_CAPABILITIES) if dialect.stateful else None
     conn = Connection(Role.SERVER, server.config(), peer=peer)
     service = Service(server, conn, _Runtime())
     message = _message(version, method, name, arguments)
-    verdict = judge(message)
+    verdict = classify(message)
     conn.receive_message(message, 0.0)
     rejected = False
     while (event := conn.next_event()) is not NEED_DATA:

@@ -1,11 +1,11 @@
-# Invariant: whatever arrives, and whatever we say meanwhile, next_event and the methods for what arrives raise nothing,
-# and those for what we say raise only LocalProtocolError, having sent nothing (TypeError and ValueError for what JSON
-# cannot say). Every request with a usable id gets exactly one answer, unless it was cancelled or the end came; no message
-# of another kind gets one; every id is in exactly one state; what is told of sizes and counts is true; it matters not how
-# the bytes were split; after `close` nothing is pending, and before it a ping or a discovery is answered, come what may.
-"""One `Connection`, in either role and any set of revisions, between a peer that says anything and a user of any mood.
+# Invariant: for any input and any calls meanwhile, next_event and the receiving methods raise nothing, and the sending
+# methods raise only LocalProtocolError, having sent nothing (TypeError and ValueError for values that JSON cannot
+# express). Every request with a usable id gets exactly one response, unless it is cancelled or the connection ends; no other
+# message gets one. Every id is in exactly one state. Reported sizes and counts are correct. The split of the bytes
+# does not matter. After `close` nothing is pending, and until then a ping or a discovery is always answered.
+"""One `Connection`, in either role and any set of revisions, with arbitrary input and calls.
 
-A case is a script of steps; `fuzz.talk` plays it and keeps the books that the connection is checked against.
+A case is a script of steps. `fuzz.talk` plays it and checks the connection against a model.
 """
 
 from __future__ import annotations
@@ -21,60 +21,61 @@ from mcp_core._subscriptions import LISTS
 
 from .books import ACKNOWLEDGED, CANCELLED
 from .messages import VERSIONS, messages, meta_of, methods, objects
-from .mutations import damaged, reordered, twisted
-from .talk import CUSTOM, MANNERS, Case, Step, Talk
-from .targets import Target, committed
+from .mutations import damaged, malformed, reordered
+from .talk import CUSTOM, OPTIONS, Case, ConnectionScript, Step
+from .targets import Target, committed_cases
 from .values import encoded, scripts, weighted
 
-# In about so many pieces everything is said again.
-PIECES: Final = 200
+# The script is repeated with its bytes in about this many chunks.
+CHUNKS: Final = 200
 
 
 def check(case: Case) -> Iterable[str]:
-    talk = Talk(case)
-    talk.play()
-    again = Talk(case, chunk=1 + talk.heard // PIECES + talk.heard % 7)
-    again.play()
-    assert again.transcript == talk.transcript, _first_difference(talk.transcript, again.transcript)
-    return talk.outcomes
+    script = ConnectionScript(case)
+    script.run()
+    repeated = ConnectionScript(case, chunk=1 + script.received_bytes // CHUNKS + script.received_bytes % 7)
+    repeated.run()
+    assert repeated.transcript == script.transcript, _first_difference(script.transcript, repeated.transcript)
+    return script.outcomes
 
 
 def _first_difference(one: list[Any], other: list[Any]) -> str:
+    """Describe the first difference of two transcripts."""
     for left, right in zip(one, other, strict=False):
         if left != right:
-            return f"in pieces something else happens: {right!r} instead of {left!r}"
-    return "in pieces it ends at another place"
+            return f"in chunks: {right!r} instead of {left!r}"
+    return "in chunks the transcript has another length"
 
 
 # -- Cases -------------------------------------------------------------------------------------------------------------
 
 
-def _heard(version: str, role: Role, recorded: SearchStrategy[bytes]) -> SearchStrategy[Step]:
-    """Something that the peer says."""
+def _peer_step(version: str, role: Role, recorded: SearchStrategy[bytes]) -> SearchStrategy[Step]:
+    """A step of the peer."""
     valid = messages(version, role)
     whole = valid.map(encoded)
     line = weighted(
         (3, whole),
         (5, _frequent(version, role)),
-        (2, twisted(valid)),
+        (2, malformed(valid)),
         (1, damaged(whole)),
         (1, recorded),
         (1, st.lists(whole, min_size=1, max_size=3).map(lambda members: b"[" + b",".join(members) + b"]")),
     )
     ended = line.map(lambda data: data + b"\n")
     several = st.lists(ended, max_size=4).map(b"".join)
-    long = st.tuples(st.just("long"), st.integers(-2, 3))
+    long = st.tuples(st.just("receive_long"), st.integers(-2, 3))
     return weighted(
-        (20, weighted((8, ended), (2, several), (1, line)).map(lambda data: ("hear", data))), (1, long)
+        (20, weighted((8, ended), (2, several), (1, line)).map(lambda data: ("receive", data))), (1, long)
     )
 
 
 def _frequent(version: str, role: Role) -> SearchStrategy[bytes]:
-    """The few messages that most of the machinery hangs on, with ids that meet again."""
+    """The messages on which most of the state depends, with ids that repeat."""
 
     @st.composite
     def build(draw: DrawFn) -> bytes:
-        id = draw(_KEYS)
+        id = draw(_IDS)
         match draw(st.integers(0, 5)):
             case 0 | 1:
                 meta = meta_of(version)
@@ -97,91 +98,105 @@ def _frequent(version: str, role: Role) -> SearchStrategy[bytes]:
     return build()
 
 
-def _said(version: str, role: Role) -> SearchStrategy[Step]:
-    """Something that our own side does."""
-    asked = methods(version, role.other, requests=True)
-    told = [row for row in methods(version, role.other, requests=False) if row.name not in _BY_ITSELF]
-    place, for_whom = st.integers(0, 3), st.sampled_from((None, None, 0, 1, 2))
-    asks = st.sampled_from(
-        [(CUSTOM, st.just({"a": 1})), *((row.name, objects(version, row.params)) for row in asked)]
+def _own_step(version: str, role: Role) -> SearchStrategy[Step]:
+    """A step of our own side."""
+    request_rows = methods(version, role.other, requests=True)
+    notification_rows = [
+        row for row in methods(version, role.other, requests=False) if row.name not in _SENT_INTERNALLY
+    ]
+    place, related = st.integers(0, 3), st.sampled_from((None, None, 0, 1, 2))
+    requests = st.sampled_from(
+        [(CUSTOM, st.just({"a": 1})), *((row.name, objects(version, row.params)) for row in request_rows)]
     )
-    tells = st.sampled_from([(row.name, objects(version, row.params)) for row in told])
+    notifications = st.sampled_from([(row.name, objects(version, row.params)) for row in notification_rows])
 
     @st.composite
-    def ask(draw: DrawFn) -> Step:
-        name, params = draw(asks)
-        return "ask", name, draw(params), draw(for_whom), draw(st.booleans())
+    def request(draw: DrawFn) -> Step:
+        name, params = draw(requests)
+        return "request", name, draw(params), draw(related), draw(st.booleans())
 
     @st.composite
-    def tell(draw: DrawFn) -> Step:
-        name, params = draw(tells)
-        return "tell", name, draw(params), draw(for_whom)
+    def notify(draw: DrawFn) -> Step:
+        name, params = draw(notifications)
+        return "notify", name, draw(params), draw(related)
 
-    answers = st.sampled_from(("least", "least", "most", "raw", "error", "dict", "unsayable", "own meta"))
-    replies = st.sampled_from(("least", "least", "most", "error", "input", "progress1", "progress2"))
+    answers = st.sampled_from(
+        ("minimal", "minimal", "full", "raw", "error", "dict", "unencodable", "with_meta")
+    )
+    replies = st.sampled_from(("minimal", "minimal", "full", "error", "input", "progress1", "progress2"))
     return weighted(
-        (4, st.tuples(st.just("answer"), place, answers)),
-        (4, ask()),
-        (4, st.tuples(st.just("reply"), place, replies)),
-        *([(1, tell())] if told else []),
+        (4, st.tuples(st.just("respond"), place, answers)),
+        (4, request()),
+        (4, st.tuples(st.just("receive_response"), place, replies)),
+        *([(1, notify())] if notification_rows else []),
         (1, st.tuples(st.just("progress"), place, st.integers(-1, 3))),
         (1, st.tuples(st.just("cancel"), place)),
         (1, st.tuples(st.just("change"), st.sampled_from((*LISTS, "text")))),
         (2, st.tuples(st.just("wait"), st.sampled_from((0.0, 1.0, 6.0, 100.0)))),
-        (1, st.tuples(st.just("answer id"), _KEYS)),
-        (1, st.tuples(st.just("log"), st.sampled_from(("debug", "info", "error")), for_whom)),
-        (3, st.sampled_from(_BARE).map(lambda name: (name,))),
+        (1, st.tuples(st.just("respond_id"), _IDS)),
+        (1, st.tuples(st.just("log"), st.sampled_from(("debug", "info", "error")), related)),
+        (3, st.sampled_from(_STEPS_WITHOUT_ARGUMENTS).map(lambda name: (name,))),
     )
 
 
-# What a connection says in the course of something else, which has a step of its own.
-_BY_ITSELF: Final = frozenset({CANCELLED, ACKNOWLEDGED})
-_BARE: Final = ("deaf", "deaf", "listen", "listen", "wind down", "wind down", "open", "end", "close")
+# Notifications that a connection sends as part of another step.
+_SENT_INTERNALLY: Final = frozenset({CANCELLED, ACKNOWLEDGED})
+_STEPS_WITHOUT_ARGUMENTS: Final = (
+    "stop_reading",
+    "stop_reading",
+    "resume_reading",
+    "resume_reading",
+    "shutdown",
+    "shutdown",
+    "open",
+    "receive_eof",
+    "close",
+)
 
 
 def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
-    # Whatever was ever wrong with a message by itself is worth saying in a conversation.
-    lines = list(committed(_MESSAGES).values()) or [b"{}"]
+    # Every recorded single message is worth sending in a conversation.
+    lines = list(committed_cases(_MESSAGES).values()) or [b"{}"]
     recorded = st.sampled_from(lines)
     steps_in = {
-        (version, role): weighted((1, _heard(version, role, recorded)), (1, _said(version, role)))
+        (version, role): weighted((1, _peer_step(version, role, recorded)), (1, _own_step(version, role)))
         for version in VERSIONS
         for role in Role
     }
-    scripts_in = {spoken: scripts(step) for spoken, step in steps_in.items()}
+    scripts_in = {versions: scripts(step) for versions, step in steps_in.items()}
 
-    manners = st.sampled_from(((), (), *((manner,) for manner in MANNERS), MANNERS[1:]))
+    some_options = st.sampled_from(((), (), *((option,) for option in OPTIONS), OPTIONS[1:]))
 
     @st.composite
     def made(draw: DrawFn) -> Case:
         role = draw(st.sampled_from((Role.SERVER, Role.SERVER, Role.CLIENT)))
         version = draw(st.sampled_from(VERSIONS))
-        spoken = draw(st.sampled_from((VERSIONS, (version,), (version,), VERSIONS[:4], VERSIONS[2:])))
-        start = draw(st.sampled_from((version, version, version, ""))) if version in spoken else ""
+        versions = draw(st.sampled_from((VERSIONS, (version,), (version,), VERSIONS[:4], VERSIONS[2:])))
+        start = draw(st.sampled_from((version, version, version, ""))) if version in versions else ""
         limits = draw(st.sampled_from(_LIMITS))
         script = scripts_in[version, role]
         steps = draw(script if draw(st.integers(0, 3)) else reordered(script))
-        return role.value, spoken, start, limits, draw(manners), steps
+        return role.value, versions, start, limits, draw(some_options), steps
 
     @st.composite
     def replayed(draw: DrawFn) -> Case:
-        role, spoken, start, limits, how, steps = draw(st.sampled_from(seeds))
-        version = start or spoken[-1]
+        role, versions, start, limits, options, steps = draw(st.sampled_from(seeds))
+        version = start or versions[-1]
         place = draw(st.integers(0, len(steps)))
         extra = draw(st.lists(steps_in[version, Role(role)], max_size=3))
         skipped = draw(st.integers(0, 2))
-        return role, spoken, start, limits, how, [*steps[:place], *extra, *steps[place + skipped :]]
+        return role, versions, start, limits, options, [*steps[:place], *extra, *steps[place + skipped :]]
 
     return weighted((3, made()), (1, replayed())) if seeds else made()
 
 
-# In flight, waiting, queued: so little of each that a script comes to the end of it.
+# In flight, waiting, queued: low limits that a script can reach.
 _LIMITS: Final = ((1, 1, 1_000), (2, 1, 1_000), (1, 2, 200), (3, 3, 10_000), (1, 0, 1_000))
 
-# Fewer than in other messages, so that requests, cancellations and answers meet.
-_KEYS: Final = st.sampled_from((1, "1", 2, "2", 3))
+# Fewer than in other messages, so that requests, cancellations and responses meet.
+_IDS: Final = st.sampled_from((1, "1", 2, "2", 3))
 
-# Where the recorded messages are; the target itself is not loaded.
+# Only its recorded messages are used.
 _MESSAGES: Final = Target("jsonrpc", lambda seeds: st.nothing(), lambda case: (), raw=True)
 
 TARGET: Final = Target("connection", cases, check)

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from .messages import VERSIONS, messages
-from .mutations import damaged, twisted
+from .mutations import damaged, malformed
 from .targets import Target
 from .values import encoded, scripts, weighted
-from .visits import CLIENTS, LIMITS, Case, Step, Visits
+from .visits import CLIENTS, LIMITS, Case, RouterScript, Step
 
 
 def check(case: Case) -> Iterable[str]:
-    visits = Visits(case)
-    visits.play()
+    visits = RouterScript(case)
+    visits.run()
     return visits.outcomes
 
 
@@ -37,7 +37,7 @@ def _steps() -> SearchStrategy[Step]:
         *(
             st.one_of(
                 messages(version).map(encoded),
-                twisted(messages(version)),
+                malformed(messages(version)),
                 damaged(messages(version).map(encoded)),
             )
             for version in (VERSIONS[1], VERSIONS[3], VERSIONS[4])

@@ -20,7 +20,7 @@ from mcp_core._framing import OVERLONG, LineBuffer
 
 from .mutations import damage, split
 from .targets import Target
-from .timing import within
+from .timing import run_within
 from .values import weighted
 
 # limit; chunks; how many times they come one after the other; how many lines are taken after each chunk, 0 for all
@@ -40,7 +40,7 @@ def check(case: Case) -> Iterable[str]:
     wanted = _expected(data, limit)
     assert _lines(limit, [data]) == wanted, "the whole is read in another way"
     allowed = START + PER_CHUNK * len(chunks) * times + PER_BYTE * len(data)
-    found = within(allowed, lambda: _lines(limit, chunks * times, taken))
+    found = run_within(allowed, lambda: _lines(limit, chunks * times, taken))
     assert found == wanted, "it matters how the bytes are split, or when lines are taken"
     if len(data) <= 64:
         assert _lines(limit, [data[i : i + 1] for i in range(len(data))]) == wanted, "byte by byte"

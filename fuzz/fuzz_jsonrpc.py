@@ -31,10 +31,10 @@ from mcp_core._jsonrpc import (
 )
 
 from .messages import VERSIONS, messages
-from .mutations import damaged, twisted
+from .mutations import damaged, malformed
 from .targets import Target
 from .values import encoded, json_values, weighted
-from .verdicts import Verdict, judge, judge_batch
+from .verdicts import Classification, classify, classify_batch
 
 ID_LIMIT: Final = 256
 METHOD_LIMIT: Final = 256
@@ -47,7 +47,7 @@ def check(data: bytes) -> Iterable[str]:
 
 
 def _check_one(data: bytes) -> Iterable[str]:
-    verdict = judge(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
+    verdict = classify(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
     try:
         envelope = decode(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
     except BadMessage as bad:
@@ -74,7 +74,7 @@ def _check_one(data: bytes) -> Iterable[str]:
     yield f"members {sorted(verdict.members)}"
 
 
-def _agree(envelope: Envelope, verdict: Verdict) -> None:
+def _agree(envelope: Envelope, verdict: Classification) -> None:
     for name in ("id", "method"):
         mine, theirs = getattr(envelope, name), verdict.members.get(name, UNSET)
         assert (type(mine), mine) == (type(theirs), theirs), f"{name}: {mine!r} and {theirs!r}"
@@ -123,7 +123,7 @@ def _check_round_trip(envelope: Envelope) -> None:
 
 
 def _check_batch(data: bytes) -> Iterable[str]:
-    verdicts = judge_batch(data)
+    verdicts = classify_batch(data)
     try:
         members = split_batch(data)
     except BadMessage as bad:
@@ -132,7 +132,7 @@ def _check_batch(data: bytes) -> Iterable[str]:
         return
     if verdicts is not None:
         assert len(members) == len(verdicts), "a batch has another number of members"
-        assert [judge(member).kind for member in members] == [verdict.kind for verdict in verdicts]
+        assert [classify(member).kind for member in members] == [verdict.kind for verdict in verdicts]
     for member in members:
         _ = list(_check_one(member))
     yield f"batch of {min(len(members), 3)}"
@@ -143,11 +143,11 @@ def cases(seeds: Sequence[bytes]) -> SearchStrategy[bytes]:
     written = valid.map(encoded)
     spaced = valid.map(lambda message: json.dumps(message, indent=1).encode())
     recorded = st.sampled_from(seeds) if seeds else written
-    batch = st.lists(st.one_of(recorded, written, twisted(valid)), max_size=4).map(
+    batch = st.lists(st.one_of(recorded, written, malformed(valid)), max_size=4).map(
         lambda members: b"[" + b",".join(members) + b"]"
     )
     return weighted(
-        (4, twisted(valid)),
+        (4, malformed(valid)),
         (4, damaged(recorded)),
         (1, written),
         (1, spaced),

@@ -19,7 +19,7 @@ from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
 from mcp_core._opening import Ask, Reply, opening, question
 
-from .messages import CLIENT_OFFERS, objects, result_of
+from .messages import CLIENT_CAPABILITIES, objects, result_of
 from .mutations import damaged
 from .targets import Target
 from .values import encoded, json_values, weighted
@@ -35,7 +35,7 @@ MOST_QUESTIONS: Final = 2 * sum(not dialect.stateful for dialect in DIALECTS.val
 
 def check(case: Case) -> Iterable[str]:
     versions, remembered, script = case
-    config = Config(t.Implementation("fuzz", "0"), CLIENT_OFFERS, versions=versions)
+    config = Config(t.Implementation("fuzz", "0"), CLIENT_CAPABILITIES, versions=versions)
     verdict = Peer(DIALECTS[remembered], t.ServerCapabilities()) if remembered else None
     asked: list[Ask] = []
     replies = [_reply(*line) for line in script]

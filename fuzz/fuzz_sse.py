@@ -19,7 +19,7 @@ from mcp_core.http._sse import EventTooLong, SseDecoder, encode_event
 
 from .mutations import damage, split
 from .targets import Target
-from .timing import within
+from .timing import run_within
 from .values import weighted
 
 # limit; chunks; how many times they come one after the other; events to write: data, id, type, how long to wait
@@ -43,7 +43,7 @@ def check(case: Case) -> Iterable[str]:
     wanted = _expected(data, limit) if len(data) <= 100_000 else _outcome([data], limit)
     assert _outcome([data], limit) == wanted, "the whole is read in another way"
     allowed = START + PER_CHUNK * len(chunks) * times + PER_BYTE * len(data)
-    found = within(allowed, lambda: _outcome(chunks * times, limit))
+    found = run_within(allowed, lambda: _outcome(chunks * times, limit))
     assert found == wanted, "it matters how the bytes are split"
     if len(data) <= 64:
         assert _outcome([data[i : i + 1] for i in range(len(data))], limit) == wanted, "byte by byte"

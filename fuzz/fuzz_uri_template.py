@@ -20,7 +20,7 @@ from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
 
 from .mutations import damage
 from .targets import Target
-from .timing import within
+from .timing import run_within
 from .values import weighted
 
 # template; values to write; a URI to read; how many times its middle comes, to make it long
@@ -57,7 +57,7 @@ def check(case: Case) -> Iterable[str]:
     if times > 1:
         middle = len(uri) // 2
         long = uri[:middle] + uri[middle : middle + 3] * times + uri[middle + 3 :]
-        within(START + PER_CHARACTER * len(long), lambda: matcher.match(long))
+        run_within(START + PER_CHARACTER * len(long), lambda: matcher.match(long))
         yield "long"
 
 

@@ -2,12 +2,12 @@
 
 Rules of this file:
 
-1. What exists is read off the core's own tables: the methods from `METHODS` through the dialects, the members from the
-   types, what a revision lacks from `Dialect.encode`. So a new method is fuzzed from the day it is a row.
-2. The outline of a message, its text and its ids are made here, by the standard library: a mistake in the core's encoder
-   must not be repeated by its tests.
+1. Methods are read from the core's `METHODS` through the dialects, members from the types, and
+   missing members from `Dialect.encode`. A new method is fuzzed as soon as it is a row.
+2. The envelope, the JSON text and the ids are made here with the standard library, so that a bug in
+   the core's encoder is not repeated.
 
-A message is a dict, to be changed by who draws it, but not in what it holds: that may be shared.
+A message is a dict. Its owner may change it, but not the values in it, which may be shared.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from msgspec import Struct
 from mcp_core import ALL, DIALECTS, LATEST, LocalProtocolError, Method, Role
 from mcp_core import types as t
 
-from .values import example, ids, shapes, texts, weighted
+from .values import example, ids, structs, texts, weighted
 
 __all__ = [
-    "CLIENT_OFFERS",
-    "SERVER_OFFERS",
+    "CLIENT_CAPABILITIES",
+    "SERVER_CAPABILITIES",
     "VERSIONS",
     "messages",
     "meta_of",
@@ -42,19 +42,19 @@ __all__ = [
 
 Message: TypeAlias = dict[str, Any]
 
-# Oldest first, as examples are made small towards the front.
+# Oldest first: hypothesis shrinks towards the front.
 VERSIONS: Final = tuple(reversed(ALL))
 
-# Everything that can be declared, so that no method is refused for want of a capability.
+# All capabilities, so that no method is rejected for a missing one.
 _TASKS: Final[Mapping[str, Any]] = {"io.modelcontextprotocol/tasks": {}}
-CLIENT_OFFERS: Final = t.ClientCapabilities(
+CLIENT_CAPABILITIES: Final = t.ClientCapabilities(
     roots=t.RootsCapability(list_changed=True),
     sampling=t.SamplingCapability(context={}, tools={}),
     elicitation=t.ElicitationCapability(form={}, url={}),
     tasks=t.TasksCapability(list={}, cancel={}),
     extensions=dict(_TASKS),
 )
-SERVER_OFFERS: Final = t.ServerCapabilities(
+SERVER_CAPABILITIES: Final = t.ServerCapabilities(
     tools=t.ToolsCapability(list_changed=True),
     resources=t.ResourcesCapability(subscribe=True, list_changed=True),
     prompts=t.PromptsCapability(list_changed=True),
@@ -67,34 +67,35 @@ SERVER_OFFERS: Final = t.ServerCapabilities(
 
 @functools.cache
 def methods(version: str, to: Role, *, requests: bool) -> tuple[Method, ...]:
-    """What `to` receives in a revision."""
+    """Return the requests or notifications that `to` receives in a revision."""
     rows = DIALECTS[version].receives[to].values()
     return tuple(row for row in rows if (row.result is not None) is requests)
 
 
 @functools.cache
 def objects(version: str, type: type[Struct]) -> SearchStrategy[Message]:
-    """Params or results as a revision says them, without `_meta` and `resultType`, which belong to the message.
+    """Params or results as a revision encodes them.
 
-    Two of three are one of two, with the fewest members and with all of them: they cost next to nothing to draw, and most
-    of what a conversation does, does not depend on them.
+    `_meta` and `resultType` are left out, because they belong to the message. Two of three draws
+    give one of two fixed objects, with the fewest members or with all of them: they cost almost
+    nothing, and most of a conversation does not depend on them.
     """
 
-    def say(value: Struct) -> Message | None:
+    def members_of(value: Struct) -> Message | None:
         try:
             members = json.loads(DIALECTS[version].encode(value))
         except LocalProtocolError:
-            return None  # the revision has no words for it
+            return None  # the revision cannot express it
         return {key: item for key, item in members.items() if key not in ("_meta", "resultType")}
 
-    anything: SearchStrategy[Any] = shapes(type).map(say).filter(lambda said: said is not None)
-    fixed = [say(example(type, full=full)) for full in (False, True)]
-    plain = [said for said in fixed if said is not None]
+    anything: SearchStrategy[Any] = structs(type).map(members_of).filter(lambda found: found is not None)
+    fixed = [members_of(example(type, full=full)) for full in (False, True)]
+    plain = [found for found in fixed if found is not None]
     return weighted((2, st.sampled_from(plain)), (1, anything)) if plain else anything
 
 
 def meta_of(version: str) -> Message:
-    """What `_meta` of each request to a server holds in a revision."""
+    """Return the `_meta` that each request to a server must carry in a revision."""
     if DIALECTS[version].stateful:
         return {}
     return {
@@ -104,14 +105,14 @@ def meta_of(version: str) -> Message:
 
 
 def result_of(version: str, result: Message) -> Message:
-    """A result with what its revision stamps on it."""
+    """Return a result with the `resultType` that its revision adds."""
     kind = DIALECTS[version].result_type
     return {"resultType": kind, **result} if kind else result
 
 
 @functools.cache
 def requests(version: str, to: Role = Role.SERVER) -> SearchStrategy[Message]:
-    """Requests that `to` receives in a revision; there may be none of them."""
+    """Requests that `to` receives in a revision. Some revisions have none."""
     rows = st.sampled_from(methods(version, to, requests=True) or (None,))
 
     @st.composite
@@ -149,9 +150,9 @@ def notifications(version: str, to: Role = Role.SERVER) -> SearchStrategy[Messag
 
 @functools.cache
 def responses(version: str, to: Role = Role.CLIENT) -> SearchStrategy[Message]:
-    """Answers to what `to` may have asked; the ids are those that a connection gives first."""
-    asked = methods(version, to.other, requests=True)
-    kinds = st.sampled_from([row.result for row in asked if row.result is not None] or (None,))
+    """Responses to requests that `to` may have sent. The ids are the first that a connection uses."""
+    rows = methods(version, to.other, requests=True)
+    kinds = st.sampled_from([row.result for row in rows if row.result is not None] or (None,))
 
     @st.composite
     def build(draw: DrawFn) -> Message:
@@ -167,7 +168,7 @@ def responses(version: str, to: Role = Role.CLIENT) -> SearchStrategy[Message]:
 
 @functools.cache
 def messages(version: str = LATEST, to: Role = Role.SERVER) -> SearchStrategy[Message]:
-    """Anything that may be said to `to` in a revision."""
+    """All messages that `to` may receive in a revision."""
     kinds = [notifications(version, to), responses(version, to)]
     if methods(version, to, requests=True):
         kinds = [requests(version, to), *kinds]

@@ -1,13 +1,11 @@
-"""Ways to damage what is valid: in its bytes, in its members, and in its order.
+"""Ways to damage valid input: its bytes, its members, or its order.
 
 Rules of this file:
 
-1. A damaged message is damaged in one or two places. What is wrong all over is refused at the first look and tries
-   nothing behind it.
-2. `twisted` knows the outline of a JSON-RPC message and gives JSON that is almost one; `damaged` knows nothing but bytes.
-   What a peer gets wrong is mostly of the first kind, what an attacker sends of either.
-
-It does not know what should come of it.
+1. A message is damaged in one or two places. Heavier damage is rejected by the first check and
+   tests nothing behind it.
+2. `malformed` knows the envelope of a JSON-RPC message and gives JSON that is almost one. `damaged`
+   knows only bytes.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from .values import encoded, json_values
 
-__all__ = ["damage", "damaged", "reordered", "split", "twisted"]
+__all__ = ["damage", "damaged", "malformed", "reordered", "split"]
 
 T = TypeVar("T")
 
-# Bytes that mean something to JSON, to UTF-8, to framing or to a reader that is not careful.
+# Bytes that are special to JSON, to UTF-8, to framing or to a careless parser.
 _TOKENS: Final = (
     *(b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b"0", b"-", b"1e999", b"1.0", b"NaN", b"null"),
     *(b"\n", b"\r", b"\r\n", b"\t", b" ", b"\0", b"\\ud800", b"\\u0000", b"\\u0069d", b"true"),
@@ -36,7 +34,7 @@ _TOKENS: Final = (
     *(b'"params":{},', b'"result":{},', b'"error":{},'),
 )
 
-# What stands in the place of members and of their values.
+# Replacements for members and for their values.
 _FIELDS: Final = ("jsonrpc", "id", "method", "params", "result", "error", "ID", "extra", "\u0131d", "")
 _VALUES: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, "1", 1.0, -1, 2**53, 10**30, "", "2.0", 2.0, [], {}, [1], {"a": 1}, "x" * 257),
@@ -50,7 +48,7 @@ _ANY_VALUE = st.sampled_from(_VALUES)
 
 
 def damage(draw: DrawFn, data: bytes) -> bytes:
-    """`data` with one to three edits of its bytes, for a strategy that has bytes at hand."""
+    """Return `data` with one to three random edits. For strategies that already have bytes."""
     for _ in range(draw(st.integers(1, 3))):
         edit = draw(_ANY_EDIT)
         data = edit(data, draw(st.integers(0, len(data))), draw)
@@ -59,7 +57,7 @@ def damage(draw: DrawFn, data: bytes) -> bytes:
 
 @st.composite
 def damaged(draw: DrawFn, data: SearchStrategy[bytes]) -> bytes:
-    """The same of what a strategy gives."""
+    """Bytes of a strategy with one to three random edits."""
     return damage(draw, draw(data))
 
 
@@ -98,12 +96,15 @@ _ANY_EDIT: Final[SearchStrategy[Callable[[bytes, int, DrawFn], bytes]]] = st.sam
 
 
 @st.composite
-def twisted(draw: DrawFn, messages: SearchStrategy[dict[str, Any]]) -> bytes:
-    """A message with one or two wrong members: missing, changed, doubled, added, renamed or in another order."""
+def malformed(draw: DrawFn, messages: SearchStrategy[dict[str, Any]]) -> bytes:
+    """A message with one or two wrong members.
+
+    A member is missing, changed, doubled, added, renamed, escaped or moved.
+    """
     members = [(json.dumps(key), encoded(value)) for key, value in draw(messages).items()]
     for _ in range(draw(st.integers(1, 2))):
-        twist = draw(_ANY_TWIST)
-        members = twist(members, draw)
+        edit = draw(_ANY_MEMBER_EDIT)
+        members = edit(members, draw)
     colon, comma = draw(st.sampled_from((("", ""), (" ", " "), ("\t", "\r"))))
     text = f",{comma}".join(f"{key}:{colon}{value.decode()}" for key, value in members)
     return f"{{{text}}}".encode()
@@ -150,7 +151,7 @@ def _rename(members: Members, draw: DrawFn) -> Members:
 
 
 def _escape(members: Members, draw: DrawFn) -> Members:
-    """The same key, in another spelling."""
+    """Write the first character of a key as a `u` escape, which is the same key to JSON."""
     place = _place(members, draw)
     return [
         (f'"\\u{ord(key[1]):04x}{key[2:]}' if i == place and len(key) > 2 and key[1] != "\\" else key, value)
@@ -162,7 +163,7 @@ def _reverse(members: Members, draw: DrawFn) -> Members:
     return members[::-1]
 
 
-_ANY_TWIST: Final[SearchStrategy[Callable[[Members, DrawFn], Members]]] = st.sampled_from(
+_ANY_MEMBER_EDIT: Final[SearchStrategy[Callable[[Members, DrawFn], Members]]] = st.sampled_from(
     (_change, _drop, _double, _add, _rename, _escape, _reverse)
 )
 
@@ -171,7 +172,7 @@ _ANY_TWIST: Final[SearchStrategy[Callable[[Members, DrawFn], Members]]] = st.sam
 
 @st.composite
 def reordered(draw: DrawFn, scripts: SearchStrategy[Sequence[T]]) -> list[T]:
-    """A script with steps left out, repeated, moved, or cut and put together with another one."""
+    """A script with steps removed, repeated or moved, or continued with another script."""
     steps = list(draw(scripts))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(steps)))
@@ -193,8 +194,8 @@ def reordered(draw: DrawFn, scripts: SearchStrategy[Sequence[T]]) -> list[T]:
 
 @st.composite
 def split(draw: DrawFn, data: SearchStrategy[bytes]) -> list[bytes]:
-    """Bytes in chunks as a transport may give them: none of them empty."""
-    found = draw(data)
-    cuts = draw(st.lists(st.integers(1, max(1, len(found))), max_size=6))
-    places = [0, *sorted({cut for cut in cuts if cut < len(found)}), len(found)]
-    return [found[start:stop] for start, stop in pairwise(places) if start < stop]
+    """Bytes in chunks as a transport may deliver them, none of them empty."""
+    whole = draw(data)
+    cuts = draw(st.lists(st.integers(1, max(1, len(whole))), max_size=6))
+    places = [0, *sorted({cut for cut in cuts if cut < len(whole)}), len(whole)]
+    return [whole[start:stop] for start, stop in pairwise(places) if start < stop]

@@ -1,17 +1,18 @@
-"""Plays a script to two `Connection`s back to back, with a user on each side and a list of what each still has to see.
+"""Play a script to two joined `Connection`s, and check that each receives what the other sends.
 
-The list is made when something is sent. A thing may fall out of it only for a race that the protocol knows: an answer or
-progress for a request that its sender has given up, and a cancellation of a request that was answered before.
+Each side has a list of expected facts, appended when something is sent. A fact may be skipped only
+for a race that the protocol allows: a response or progress for a request that its sender cancelled,
+and a cancellation of a request that was already answered.
 
-Steps, each a tuple with its name and who does it first:
+Steps, each a tuple with its name and the side that acts:
 
-    ask by method params result place progress      ask, on behalf of the running request at that place or of none; the
-                                                    other side will answer with that result
-    tell by method params place                     notify
-    answer by place how                             answer a running request, as planned or otherwise
-    progress by place value                         tell how far a running request is
-    cancel by place                                 give up a request
-    move by most                                    the wire brings at most so many bytes to the other side, all of them for 0
+    request by method params result place progresssend a request, for a running one or None;
+                                                the other side responds with that result
+    notify by method params place               send a notification
+    respond by place how                        answer a running request, as planned or otherwise
+    progress by place value                     report progress of a running request
+    cancel by place                             cancel a request
+    transfer by maximum                         move at most so many bytes to the other side; 0: all of them
 """
 
 from __future__ import annotations
@@ -49,36 +50,39 @@ from mcp_core import (
 )
 from mcp_core import types as t
 
-from .books import ENDED
+from .books import CLOSED_REASON
 from .talk import Step, config_of
 from .values import encoded, example
 
-__all__ = ["Case", "Pair", "common"]
+__all__ = ["Case", "PairScript", "negotiated_version"]
 
-# revisions of the client and of the server; what both do; who ends it
+# revisions of the client and of the server; the steps; the side that closes, "" for neither
 Case: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], list[Step], str]
 
 CLIENT, SERVER = Role.CLIENT, Role.SERVER
 SIDES: Final = {"client": CLIENT, "server": SERVER}
 
 
-def common(client: Sequence[str], server: Sequence[str]) -> str | None:
-    """The revision in which two sides meet, by the specification: a stateless one if there is one; else the client names
-    its newest, and the server agrees or names its own newest (basic/lifecycle, basic/versioning)."""
+def negotiated_version(client: Sequence[str], server: Sequence[str]) -> str | None:
+    """Return the revision that two sides negotiate, or None.
+
+    A common stateless revision wins. Otherwise the client proposes its newest, and the server
+    accepts it or proposes its own newest (basic/lifecycle, basic/versioning).
+    """
     newest_first = [version for version in ALL if version in client]
     modern = [version for version in newest_first if not DIALECTS[version].stateful and version in server]
     if modern:
         return modern[0]
-    mine = [version for version in newest_first if DIALECTS[version].stateful]
-    theirs = [version for version in ALL if version in server and DIALECTS[version].stateful]
-    if not mine or not theirs:
+    stateful = [version for version in newest_first if DIALECTS[version].stateful]
+    offered = [version for version in ALL if version in server and DIALECTS[version].stateful]
+    if not stateful or not offered:
         return None
-    answered = mine[0] if mine[0] in theirs else theirs[0]
-    return answered if answered in mine else None
+    answer = stateful[0] if stateful[0] in offered else offered[0]
+    return answer if answer in stateful else None
 
 
-class Ask(NamedTuple):
-    """A request that waits for its answer: whose it is, and what the other side has been told to answer."""
+class AwaitedRequest(NamedTuple):
+    """A request without a response, and the result with which the other side will respond."""
 
     token: int
     related: int | str | None
@@ -87,29 +91,29 @@ class Ask(NamedTuple):
 
 
 class Side:
-    """One connection, what its user holds, and what it still has to see."""
+    """One connection, the requests of its user, and the facts that it has yet to receive."""
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
-        self.asked: dict[int | str, Ask] = {}
+        self.pending: dict[int | str, AwaitedRequest] = {}
         self.running: dict[int | str, bool] = {}  # the peer's requests; True means cancelled
-        self.awaits: deque[tuple[Any, ...]] = deque()
-        self.wire = b""  # what it said and the other side has not got yet
+        self.expected: deque[tuple[Any, ...]] = deque()
+        self.wire = b""  # bytes sent that the other side has not received yet
 
     def is_moot(self, fact: tuple[Any, ...]) -> bool:
-        """Whether a fact of the list may pass unseen."""
+        """True if the side may never see an expected fact."""
         kind, id = fact[:2]
         if kind == "cancel":
             return self.running.get(id) is not False
-        return kind in ("result", "error", "input", "progress") and id not in self.asked
+        return kind in ("result", "error", "input", "progress") and id not in self.pending
 
 
-class Pair:
-    """One play of a script."""
+class PairScript:
+    """One run of a script."""
 
     def __init__(self, case: Case) -> None:
         client, server, self._steps, self._end = case
-        self._version = common(client, server)
+        self._version = negotiated_version(client, server)
         self.sides = {
             CLIENT: Side(Connection(CLIENT, config_of(CLIENT, client))),
             SERVER: Side(Connection(SERVER, config_of(SERVER, server))),
@@ -117,21 +121,21 @@ class Pair:
         self.outcomes: set[str] = set()
         self._token = 0
 
-    def play(self) -> None:
-        """Play it all.
+    def run(self) -> None:
+        """Run the script.
 
         Raises:
-            AssertionError: a side saw something else than the other sent.
-            Exception: a connection raised what it does not declare.
+            AssertionError: a side received something else than the other sent.
+            Exception: a connection raised an undocumented exception.
         """
-        if not self._opened():
+        if not self._open():
             return
         for step in self._steps:
             _STEPS[step[0]](self, SIDES[step[1]], *step[2:])
         if self._end:
             self._close(SIDES[self._end])
         else:
-            self._work_off()
+            self._respond_to_all()
             self._close(CLIENT)
         for side in self.sides.values():
             assert repr(side.conn).endswith(" 0 in flight, 0 calls, 0 bytes queued>"), repr(side.conn)
@@ -141,14 +145,14 @@ class Pair:
         assert self._version is not None
         return DIALECTS[self._version]
 
-    def _opened(self) -> bool:
+    def _open(self) -> bool:
         client, server = self.sides[CLIENT], self.sides[SERVER]
         client.conn.open(0.0)
         seen: dict[Role, list[Event]] = {CLIENT: [], SERVER: []}
         while client.conn.queued() or server.conn.queued():
             for role in Role:
                 data = self.sides[role].conn.data_to_send()
-                if data:  # nothing at all would be the end
+                if data:  # b"" would be the end of file
                     self.sides[role.other].conn.receive_data(data, 0.0)
                     seen[role.other] += self._events(role.other)
         self.outcomes.add(f"opens in {self._version}")
@@ -165,9 +169,9 @@ class Pair:
         assert met == ([self._dialect] if self._dialect.stateful else [])
         return True
 
-    # -- What the sides do ---------------------------------------------------------------------------------------------
+    # -- Steps ---------------------------------------------------------------------------------------------------------
 
-    def _ask(
+    def _request(
         self,
         by: Role,
         method: str,
@@ -185,13 +189,13 @@ class Pair:
         try:
             id = side.conn.send_request(method, value, token=self._token, related=related, progress=progress)
         except LocalProtocolError:
-            # A server of the stateless era asks nothing.
+            # A stateless server sends no requests of its own.
             assert by is SERVER or related is not None
             return
-        side.asked[id] = Ask(self._token, related, row, result)
-        self.sides[by.other].awaits.append(("request", id, method, self._told(value)))
+        side.pending[id] = AwaitedRequest(self._token, related, row, result)
+        self.sides[by.other].expected.append(("request", id, method, self._encoded_members(value)))
 
-    def _tell(self, by: Role, method: str, params: Mapping[str, Any], place: int | None) -> None:
+    def _notify(self, by: Role, method: str, params: Mapping[str, Any], place: int | None) -> None:
         side, row = self.sides[by], self._dialect.receives[by.other].get(method)
         if row is None:
             return
@@ -200,125 +204,128 @@ class Pair:
             side.conn.send_notification(method, value, related=self._running_at(side, place))
         except LocalProtocolError:
             return
-        self.sides[by.other].awaits.append(("notification", method, self._told(value)))
+        self.sides[by.other].expected.append(("notification", method, self._encoded_members(value)))
 
-    def _answer(self, by: Role, place: int, how: str) -> None:
+    def _respond(self, by: Role, place: int, how: str) -> None:
         side = self.sides[by]
         id = self._running_at(side, place)
         if id is not None:
-            self._answer_running(by, id, how)
+            self._respond_to(by, id, how)
 
-    def _answer_running(self, by: Role, id: int | str, how: str) -> None:
+    def _respond_to(self, by: Role, id: int | str, how: str) -> None:
         side, other = self.sides[by], self.sides[by.other]
         cancelled = side.running.pop(id)
-        ask = other.asked.get(id)
+        request = other.pending.get(id)
         fact: tuple[Any, ...]
-        if how == "error" or ask is None:
+        if how == "error" or request is None:
             fact = ("error", id, -32000, "no\né")
             sent = side.conn.send_error(id, t.ErrorData(code=-32000, message="no\né", data=[1]))
-        elif how == "input" and ask.row.input_ok and self._dialect.result_type:
+        elif how == "input" and request.row.input_ok and self._dialect.result_type:
             fact = ("input", id, "state")
             asking = t.InputRequiredResult(request_state="state", result_type="input_required")
             sent = side.conn.send_result(id, asking)
         else:
-            kind = ask.row.result
+            kind = request.row.result
             assert kind is not None
-            value = example(kind) if how == "least" else ask.row.read_result(encoded(ask.result))
-            fact = ("result", id, self._told(value))
+            value = example(kind) if how == "minimal" else request.row.read_result(encoded(request.result))
+            fact = ("result", id, self._encoded_members(value))
             sent = side.conn.send_result(id, value)
         assert sent is not cancelled
         if sent:
-            self._drop_nested(by, id)
-            other.awaits.append(fact)
+            self._cancel_related(by, id)
+            other.expected.append(fact)
 
     def _progress(self, by: Role, place: int, value: float) -> None:
         side = self.sides[by]
         id = self._running_at(side, place)
         if id is not None and side.conn.send_progress(id, value, 10, "m"):
             message = None if self._dialect.lacks(t.ProgressParams, "message") else "m"
-            self.sides[by.other].awaits.append(("progress", id, value, message))
+            self.sides[by.other].expected.append(("progress", id, value, message))
 
     def _cancel(self, by: Role, place: int) -> None:
         side = self.sides[by]
-        if side.asked:
-            id = list(side.asked)[place % len(side.asked)]
+        if side.pending:
+            id = list(side.pending)[place % len(side.pending)]
             side.conn.send_cancel(id, "no more")
-            del side.asked[id]
-            self.sides[by.other].awaits.append(("cancel", id))
+            del side.pending[id]
+            self.sides[by.other].expected.append(("cancel", id))
 
-    def _drop_nested(self, by: Role, parent: int | str) -> None:
-        """What `by` asked on behalf of a request that is over is cancelled by the connection itself."""
+    def _cancel_related(self, by: Role, parent: int | str) -> None:
+        """Expect that the connection cancels what `by` sent on behalf of an ended request."""
         side = self.sides[by]
-        for id, ask in list(side.asked.items()):
-            if ask.related == parent and type(ask.related) is type(parent):
-                del side.asked[id]
-                self.sides[by.other].awaits.append(("cancel", id))
+        for id, request in list(side.pending.items()):
+            if request.related == parent and type(request.related) is type(parent):
+                del side.pending[id]
+                self.sides[by.other].expected.append(("cancel", id))
 
     def _running_at(self, side: Side, place: int | None) -> int | str | None:
         if place is None or not side.running:
             return None
         return list(side.running)[place % len(side.running)]
 
-    def _told(self, value: Struct) -> Any:
-        """What of a value reaches the other side, as JSON: `_meta` and the kind of a result are added on the way."""
+    def _encoded_members(self, value: Struct) -> Any:
+        """Return the members of a value that reach the other side, as JSON.
+
+        `_meta` and the type of a result are added on the way.
+        """
         changes = {name: None for name in ("meta", "result_type") if hasattr(value, name)}
         return json.loads(self._dialect.encode(replace(value, **changes)))
 
     # -- The wire ------------------------------------------------------------------------------------------------------
 
-    def _move(self, by: Role, most: int) -> None:
-        """Bring at most so many bytes to the other side; all of them for 0."""
+    def _transfer(self, by: Role, maximum: int) -> None:
+        """Move at most `maximum` bytes to the other side; 0 means all of them."""
         side, other = self.sides[by], self.sides[by.other]
         side.wire += side.conn.data_to_send()
-        data, side.wire = (side.wire[:most], side.wire[most:]) if most else (side.wire, b"")
+        data, side.wire = (side.wire[:maximum], side.wire[maximum:]) if maximum else (side.wire, b"")
         if data:
             other.conn.receive_data(data, 0.0)
             for event in self._events(by.other):
-                self._see(by.other, event)
+                self._check_event(by.other, event)
         if not side.wire:
-            for fact in other.awaits:
-                assert other.is_moot(fact), f"the {by.other.value} has not seen {fact}"
-            other.awaits.clear()
+            for fact in other.expected:
+                assert other.is_moot(fact), f"the {by.other.value} has not received {fact}"
+            other.expected.clear()
 
     def _events(self, role: Role) -> list[Event]:
         conn = self.sides[role].conn
         events: list[Event] = []
         while (event := conn.next_event()) is not NEED_DATA:
             assert len(events) < 1_000
-            events.append(event)  # type: ignore[arg-type]  # PAUSED is not reached with so little
+            events.append(event)  # type: ignore[arg-type]  # the limits are too high for PAUSED
         return events
 
-    def _see(self, role: Role, event: Event) -> None:
+    def _check_event(self, role: Role, event: Event) -> None:
         side = self.sides[role]
         self.outcomes.add(f"{role.value} {type(event).__name__}")
         fact = self._fact(event)
         while True:
-            assert side.awaits, f"the {role.value} sees {fact}, which nobody sent"
-            awaited = side.awaits.popleft()
-            if awaited == fact:
+            assert side.expected, f"the {role.value} receives {fact}, which was not sent"
+            expected = side.expected.popleft()
+            if expected == fact:
                 break
-            assert side.is_moot(awaited), f"the {role.value} sees {fact} instead of {awaited}"
+            assert side.is_moot(expected), f"the {role.value} receives {fact} instead of {expected}"
         if isinstance(event, RequestReceived):
             side.running[event.id] = False
         elif isinstance(event, RequestCancelled):
             side.running[event.id] = True
-            self._drop_nested(role, event.id)
+            self._cancel_related(role, event.id)
         elif isinstance(event, ResultReceived | ErrorReceived | InputRequested):
-            assert side.asked.pop(event.id).token == event.token
+            assert side.pending.pop(event.id).token == event.token
         elif isinstance(event, ProgressReceived):
-            assert side.asked[event.id].token == event.token
+            assert side.pending[event.id].token == event.token
 
     def _fact(self, event: Event) -> tuple[Any, ...]:
         match event:
             case RequestReceived():
                 assert event.peer.dialect is self._dialect
-                return "request", event.id, event.method.name, self._told(event.params)
+                return "request", event.id, event.method.name, self._encoded_members(event.params)
             case NotificationReceived():
-                return "notification", event.method.name, self._told(event.params)
+                return "notification", event.method.name, self._encoded_members(event.params)
             case RequestCancelled():
                 return "cancel", event.id
             case ResultReceived():
-                return "result", event.id, self._told(event.result)
+                return "result", event.id, self._encoded_members(event.result)
             case InputRequested():
                 return "input", event.id, event.state
             case ProgressReceived():
@@ -326,35 +333,35 @@ class Pair:
             case ErrorReceived(error=PeerError() as error):
                 return "error", event.id, error.code, error.message
             case _:
-                raise AssertionError(f"nobody did anything that leads to {event}")
+                raise AssertionError(f"no step leads to {event}")
 
     # -- The end -------------------------------------------------------------------------------------------------------
 
-    def _work_off(self) -> None:
-        """Answer everything and bring it over, until nobody has more to say; then nothing is left of it."""
+    def _respond_to_all(self) -> None:
+        """Answer and transfer everything, then check that nothing is left."""
         for _ in range(3):
             for role in Role:
-                self._move(role, 0)
+                self._transfer(role, 0)
             for role, side in self.sides.items():
                 for id in list(side.running):
-                    self._answer_running(role, id, "least")
+                    self._respond_to(role, id, "minimal")
         for role in Role:
-            self._move(role, 0)
+            self._transfer(role, 0)
         for role, side in self.sides.items():
-            assert not side.asked, f"the {role.value} still waits for {side.asked}"
+            assert not side.pending, f"the {role.value} still waits for {side.pending}"
             assert not side.running
             assert side.conn.in_flight == 0
 
     def _close(self, by: Role) -> None:
         side, other = self.sides[by], self.sides[by.other]
-        # Who closes tells the other side what need not be worked on any more.
-        other.awaits += [("cancel", id) for id in side.asked]
+        # The closing side cancels its pending requests.
+        other.expected += [("cancel", id) for id in side.pending]
         side.conn.close()
-        self._see_end(side, self._events(by))
-        self._move(by, 0)
+        self._check_closed_events(side, self._events(by))
+        self._transfer(by, 0)
         other.conn.receive_data(b"", 0.0)
-        self._see_end(other, self._events(by.other))
-        # Who was asked may still answer, and knows by the result whether that was said.
+        self._check_closed_events(other, self._events(by.other))
+        # The other side may still respond, and the return value says whether the response was queued.
         for id, cancelled in list(other.running.items()):
             assert other.conn.send_error(id, t.ErrorData(code=1, message="late")) is not cancelled
         other.running.clear()
@@ -366,24 +373,24 @@ class Pair:
                 assert not each.conn.send_error(id, t.ErrorData(code=1, message="late"))
             each.conn.data_to_send()
 
-    def _see_end(self, side: Side, events: list[Event]) -> None:
+    def _check_closed_events(self, side: Side, events: list[Event]) -> None:
         *cancelled, closed = events
         for event in cancelled:
             assert isinstance(event, RequestCancelled)
-            assert event.reason == ENDED
+            assert event.reason == CLOSED_REASON
             assert side.running[event.id] is False
             side.running[event.id] = True
         assert isinstance(closed, ConnectionClosed)
-        assert closed.lost == [ask.token for ask in side.asked.values()]
+        assert closed.lost == [request.token for request in side.pending.values()]
         assert side.conn.state in (State.CLOSED, State.CLOSING)
         assert side.conn.state is State.CLOSING or all(side.running.values())
 
 
 _STEPS: Final[Mapping[str, Callable[..., None]]] = {
-    "ask": Pair._ask,
-    "tell": Pair._tell,
-    "answer": Pair._answer,
-    "progress": Pair._progress,
-    "cancel": Pair._cancel,
-    "move": Pair._move,
+    "request": PairScript._request,
+    "notify": PairScript._notify,
+    "respond": PairScript._respond,
+    "progress": PairScript._progress,
+    "cancel": PairScript._cancel,
+    "transfer": PairScript._transfer,
 }

@@ -21,7 +21,7 @@ from mcp_core.http._stream import _MESSAGE, _STREAM, Stream
 from .messages import VERSIONS
 from .values import encoded
 
-__all__ = ["CLIENTS", "MARK", "Call", "Client", "Sightings", "Wire"]
+__all__ = ["CLIENTS", "MARK", "Call", "Client", "ExchangeChecker", "Wire"]
 
 # What each client speaks, over sessions or (the last of 2024-11-05) over HTTP+SSE, and as whom.
 CLIENTS: Final = (
@@ -85,7 +85,7 @@ class Call:
         self.answered: tuple[Any, ...] | None = None
 
 
-class Sightings:
+class ExchangeChecker:
     """All that the clients of `endpoint` have seen. `outcomes` names what happened. `reply` is how answers are told."""
 
     def __init__(self, endpoint: Endpoint, reply: str) -> None:

@@ -1,12 +1,15 @@
-"""What a target is, where targets and their recorded cases are found, and how a case is written down.
+"""The definition of a target, and the files that hold its recorded cases.
 
-A case is `bytes`, kept as a file with just these, or any Python literal, kept as its text. Either way a file of the
-corpus can be read and edited by hand. Recorded cases are of three kinds: those committed under `corpus/`, which every
-test run replays; those beside them named `found-*`, which a run saw do something new and git ignores until somebody
-thinks them worth a name; and `findings/`, where the smallest case of each failure goes.
+A case is `bytes`, stored as a file with exactly these bytes, or any Python literal, stored as text.
+A file of the corpus can therefore be read and edited by hand. There are three kinds of recorded
+cases:
 
-This file does not know how cases are made or run, and imports nothing of the core: an engine that instruments the core
-has to come first.
+- committed ones in `corpus/`, replayed by every test run;
+- `found-*` beside them, written when a run sees a new outcome. git ignores them until they are
+  renamed;
+- `findings/`, the smallest case of each failure.
+
+This file imports nothing of the core, because atheris has to instrument the core before its import.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ __all__ = [
     "FINDINGS",
     "Target",
     "as_row",
-    "committed",
+    "committed_cases",
     "invariant_of",
     "load",
     "read_case",
@@ -38,15 +41,15 @@ __all__ = [
 HERE: Final = Path(__file__).parent
 CORPUS: Final = HERE / "corpus"
 FINDINGS: Final = HERE / "findings"
-FOUND: Final = "found-"
+FOUND_PREFIX: Final = "found-"
 
 
 class Target(NamedTuple):
-    """An invariant, and the cases that try it.
+    """An invariant, and the cases that test it.
 
-    `cases` makes a strategy from recorded cases, which it may take as they are, damage or ignore. `check` raises if the
-    invariant does not hold for a case, and otherwise names what the case brought about: one that brings about something
-    new is worth keeping. `raw`: cases are `bytes`.
+    `cases` takes recorded cases and returns a strategy, which may use them unchanged, damage them
+    or ignore them. `check` raises if a case breaks the invariant. Otherwise it yields the outcomes
+    of the case, as short texts: a case with a new outcome is kept. With `raw`, cases are `bytes`.
     """
 
     name: str
@@ -60,15 +63,15 @@ class Target(NamedTuple):
 
 
 def target_names() -> list[str]:
-    """Every target, by name."""
+    """Return the names of all targets, sorted."""
     return sorted(path.stem.removeprefix("fuzz_") for path in HERE.glob("fuzz_*.py"))
 
 
 def load(name: str) -> Target:
-    """The target of that name.
+    """Import the target called `name`.
 
     Raises:
-        KeyError: there is none.
+        KeyError: no target has this name.
     """
     if name not in target_names():
         raise KeyError(name)
@@ -79,7 +82,7 @@ def load(name: str) -> Target:
 
 
 def invariant_of(name: str) -> str:
-    """The invariant of a target, as its file opens with it."""
+    """Return the invariant of a target: the comment at the top of its file."""
     lines = (HERE / f"fuzz_{name}.py").read_text("utf-8").splitlines()
     opening = lines[: next(i for i, line in enumerate(lines) if not line.startswith("#"))]
     return " ".join(line.removeprefix("#").strip() for line in opening).removeprefix("Invariant: ")
@@ -88,27 +91,27 @@ def invariant_of(name: str) -> str:
 # -- Cases and files ---------------------------------------------------------------------------------------------------
 
 
-def committed(target: Target) -> dict[str, Any]:
-    """The committed cases of a target, by file name."""
+def committed_cases(target: Target) -> dict[str, Any]:
+    """Return the committed cases of a target by file name."""
     return {
         path.name: read_case(target, path)
         for path in sorted(target.corpus.glob("*"))
-        if not path.name.startswith((FOUND, "."))
+        if not path.name.startswith((FOUND_PREFIX, "."))
     }
 
 
 def read_case(target: Target, path: Path) -> Any:
-    """The case in a file.
+    """Read the case in a file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError, SyntaxError: it is no Python literal.
+        OSError: the file cannot be read.
+        ValueError, SyntaxError: the content is not a Python literal.
     """
     return path.read_bytes() if target.raw else ast.literal_eval(path.read_text("utf-8"))
 
 
 def write_case(target: Target, case: Any, folder: Path, prefix: str) -> Path:
-    """Write a case to `folder`, under a name that follows from the case; gives the file."""
+    """Write `case` to a file in `folder` and return its path. The name is a hash of the case."""
     data = case if target.raw else _literal(case).encode()
     path = folder / f"{prefix}{sha256(data).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +120,7 @@ def write_case(target: Target, case: Any, folder: Path, prefix: str) -> Path:
 
 
 def as_row(target: Target, case: Any) -> str:
-    """The case as a row for the table in `tests/fuzz/test_targets.py`."""
+    """Return the case as a row for the table in `tests/fuzz/test_targets.py`."""
     return textwrap.indent(_literal((target.name, case)).rstrip() + ",", "    ")
 
 

@@ -1,8 +1,8 @@
-"""How long something may take, for the invariants that say "linear".
+"""Time bounds, for the invariants that say "linear".
 
-Processor time is what is measured, so that a machine which stalls is no finding; and of several attempts the quickest
-counts, so that one which is busy is none either. A bound is far above what is needed and far below what looking at
-everything twice for each byte would cost.
+Processor time is measured and the fastest of several attempts counts, so that a stalled or busy
+machine causes no finding. Each bound is far above the time needed and far below that of a quadratic
+algorithm.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from collections.abc import Callable
 from time import process_time
 from typing import Final, TypeVar
 
-__all__ = ["within"]
+__all__ = ["run_within"]
 
 T = TypeVar("T")
 
 ATTEMPTS: Final = 3
 
 
-def within(seconds: float, action: Callable[[], T]) -> T:
-    """What `action` gives.
+def run_within(seconds: float, action: Callable[[], T]) -> T:
+    """Run `action` and return its result.
 
     Raises:
-        AssertionError: it took longer, each time.
+        AssertionError: every attempt took longer than `seconds`.
     """
-    spent: list[float] = []
+    durations: list[float] = []
     for _ in range(ATTEMPTS):
         started = process_time()
-        found = action()
-        spent.append(process_time() - started)
-        if spent[-1] <= seconds:
-            return found
-    raise AssertionError(f"it took {min(spent):.3f} s, and may take {seconds:.3f} s")
+        result = action()
+        durations.append(process_time() - started)
+        if durations[-1] <= seconds:
+            return result
+    raise AssertionError(f"it took {min(durations):.3f} s, and may take {seconds:.3f} s")

@@ -2,12 +2,13 @@
 
 Rules of this file:
 
-1. What a type holds is read off the type. Only what its fields do not tell is written down here.
-2. An optional member is absent more often than not, and nothing is long. Small cases are quick to try, and much of what
-   can go wrong goes wrong with few members.
+1. The members of a type are read from the type. Only rules that its fields do not express are
+   written here.
+2. Optional members are absent more often than not, and nothing is long: small cases are fast to
+   check, and few members are enough for most bugs.
 
-Strategies are functions without side effects and are kept, so that asking for one again costs nothing: to make one while
-drawing costs more than to draw from it.
+The functions cache their strategies, because building one while drawing costs more than drawing
+from it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
     "json_objects",
     "json_values",
     "scripts",
-    "shapes",
+    "structs",
     "texts",
     "weighted",
 ]
@@ -43,7 +44,7 @@ T = TypeVar("T")
 
 
 def weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
-    """One of several strategies, each as often as its weight says. `st.one_of` takes each alternative but once."""
+    """Choose one of several strategies by weight. `st.one_of` takes each alternative only once."""
     table = st.sampled_from([index for index, (weight, _) in enumerate(choices) for _ in range(weight)])
     strategies = [strategy for _, strategy in choices]
 
@@ -55,16 +56,19 @@ def weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
 
 
 def scripts(step: SearchStrategy[T]) -> SearchStrategy[list[T]]:
-    """Lists of steps. hypothesis likes lists of five; most of what is interesting needs more. So it is two of them, and not
-    one of at least so many, which could not be made small."""
-    some = st.lists(step, max_size=12)
-    return st.tuples(some, some).map(lambda two: [*two[0], *two[1]])
+    """Return lists of up to 24 steps.
+
+    hypothesis prefers lists of about five. Two lists joined are longer and, unlike one with a
+    minimum size, can still shrink.
+    """
+    part = st.lists(step, max_size=12)
+    return st.tuples(part, part).map(lambda parts: [*parts[0], *parts[1]])
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
-# Texts that have a meaning somewhere, or that look like another type.
-_TELLING: Final = (
+# Texts that are special in some format, or that look like another type.
+_SPECIAL_TEXTS: Final = (
     *("", "a", "1", "1.0", "-0", "null", "true", "[]", "{}", "..", "/", "%41", "\0", "\n", '"', "\\", "é"),
     *("\u2028", "\ufeff", "\U0001f600", "http://x/y", "file:///a", "jsonrpc", "_meta", "__class__"),
     "a" * 300,
@@ -73,18 +77,18 @@ _INTEGERS: Final = (0, 1, -1, 2, 255, -(2**31), 2**31, 2**53 - 1, -(2**53) + 1, 
 
 
 def texts(max_size: int = 8) -> SearchStrategy[str]:
-    """Text that UTF-8 can say."""
-    return st.one_of(st.sampled_from(_TELLING), st.text(max_size=max_size))
+    """Text that UTF-8 can encode."""
+    return st.one_of(st.sampled_from(_SPECIAL_TEXTS), st.text(max_size=max_size))
 
 
 def names() -> SearchStrategy[str]:
-    """Names that a program could give."""
+    """Names that a program could declare."""
     return st.sampled_from(("a", "b", "tool", "cursor", "x-y.z", "naïve"))
 
 
 @functools.cache
 def ids() -> SearchStrategy[int | str]:
-    """Request ids. Few, so that they meet again, and in pairs that only a sloppy comparison takes for one."""
+    """Request ids: few, so that they repeat, and in pairs that only a loose comparison confuses."""
     return st.sampled_from((1, "1", 2, "2", 0, "", -1, "a", 2**53 - 1, 3, "é"))
 
 
@@ -103,7 +107,7 @@ def scalars() -> SearchStrategy[Any]:
 
 @functools.cache
 def json_values(depth: int = 2) -> SearchStrategy[Any]:
-    """Anything that JSON can say, nested at most `depth` deep."""
+    """Any JSON value, nested at most `depth` deep."""
     if not depth:
         return scalars()
     inner = json_values(depth - 1)
@@ -117,7 +121,7 @@ def json_objects() -> SearchStrategy[dict[str, Any]]:
 
 
 def encoded(value: Any) -> bytes:
-    """JSON as it goes over the wire, by the standard library."""
+    """Encode a value as compact JSON, by the standard library."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -125,7 +129,7 @@ def encoded(value: Any) -> bytes:
 
 
 @functools.cache
-def shapes(type: type[S]) -> SearchStrategy[S]:
+def structs(type: type[S]) -> SearchStrategy[S]:
     """Valid objects of a Struct type of `mcp_core.types`."""
     special = _SPECIAL.get(type)
     if special is not None:
@@ -137,7 +141,7 @@ def shapes(type: type[S]) -> SearchStrategy[S]:
     @st.composite
     def build(draw: DrawFn) -> S:
         members = {name: draw(strategy) for name, strategy in required.items()}
-        # One number decides which members there are, which is cheaper than asking for each of them.
+        # One drawn number selects the members, which is cheaper than one draw for each.
         present = draw(_subsets(len(optional)))
         for index, (name, strategy) in enumerate(optional):
             if present >> index & 1:
@@ -155,7 +159,7 @@ def _subsets(size: int) -> SearchStrategy[int]:
 
 
 def values_of(annotation: Any, *, present: bool = False) -> SearchStrategy[Any]:
-    """Values of an annotation; with `present` not the ones that mean absence."""
+    """Values of an annotation. With `present`, without those that mean absence."""
     if annotation is Any:
         return json_values(1)
     if annotation is Raw:
@@ -167,14 +171,14 @@ def values_of(annotation: Any, *, present: bool = False) -> SearchStrategy[Any]:
     if origin is Literal:
         return st.sampled_from(parts)
     if origin in (typing.Union, types.UnionType):
-        wanted = [part for part in parts if not (present and part in (types.NoneType, UnsetType))]
-        return st.one_of([values_of(part) for part in wanted])
+        chosen = [part for part in parts if not (present and part in (types.NoneType, UnsetType))]
+        return st.one_of([values_of(part) for part in chosen])
     if origin is list:
         return st.lists(values_of(parts[0]), max_size=2)
     if origin is dict:
         return st.dictionaries(texts(), values_of(parts[1]), max_size=2)
     if isinstance(annotation, type) and issubclass(annotation, Struct):
-        return st.deferred(lambda: shapes(annotation))
+        return st.deferred(lambda: structs(annotation))
     raise TypeError(f"no strategy for {annotation}")
 
 
@@ -209,7 +213,7 @@ def _call() -> SearchStrategy[t.CallToolParams]:
         t.CallToolParams,
         name=names(),
         arguments=arguments,
-        task=st.none() | shapes(t.TaskMetadata),
+        task=st.none() | structs(t.TaskMetadata),
         request_state=st.none() | texts(),
     )
 
@@ -224,7 +228,7 @@ def _progress() -> SearchStrategy[t.ProgressParams]:
     )
 
 
-# Types with rules that their fields do not tell. The `_meta` of a request is put there by `fuzz.messages`.
+# Types with rules that their fields do not express. `fuzz.messages` adds the `_meta` of requests.
 _SPECIAL: Final[Mapping[type[Struct], Callable[[], SearchStrategy[Any]]]] = {
     t.ResourceContents: _contents,
     t.ElicitParams: _elicitation,
@@ -236,18 +240,18 @@ _SPECIAL: Final[Mapping[type[Struct], Callable[[], SearchStrategy[Any]]]] = {
 
 @functools.cache
 def example(type: type[S], *, full: bool = False) -> S:
-    """One valid object of a Struct type, always the same: with the required members only, or with all of them."""
+    """Return one fixed valid object of a Struct type: required members only, or all with `full`."""
     fields = msgspec.structs.fields(type)
-    wanted = [field for field in fields if field.required or full or (type, field.name) in _NEEDED]
-    skipped = _CONTRARY.get(type, ())
+    chosen = [field for field in fields if field.required or full or (type, field.name) in _REQUIRED]
+    excluded = _EXCLUDED.get(type, ())
     return type(
-        **{field.name: _example_of(field.type, full) for field in wanted if field.name not in skipped}
+        **{field.name: _example_of(field.type, full) for field in chosen if field.name not in excluded}
     )
 
 
-# What a type needs although its fields do not say so, and what it cannot have together with the rest.
-_NEEDED: Final = {(t.ResourceContents, "text"), (t.ElicitParams, "requested_schema")}
-_CONTRARY: Final[Mapping[type[Struct], tuple[str, ...]]] = {t.ResourceContents: ("blob",)}
+# Members that are required although their field is optional, and members that exclude the others.
+_REQUIRED: Final = {(t.ResourceContents, "text"), (t.ElicitParams, "requested_schema")}
+_EXCLUDED: Final[Mapping[type[Struct], tuple[str, ...]]] = {t.ResourceContents: ("blob",)}
 
 
 def _example_of(annotation: Any, full: bool) -> Any:

@@ -56,11 +56,11 @@ from mcp_core.http._conversation import Session
 from mcp_core.types import RequestId
 
 from .messages import VERSIONS, meta_of
-from .sightings import CLIENTS, MARK, Call, Client, Sightings, Wire
+from .sightings import CLIENTS, MARK, Call, Client, ExchangeChecker, Wire
 from .talk import config_of
 from .values import encoded
 
-__all__ = ["CLIENTS", "LIMITS", "Case", "Step", "Visits"]
+__all__ = ["CLIENTS", "LIMITS", "Case", "RouterScript", "Step"]
 
 Step: TypeAlias = tuple[Any, ...]
 # how answers are told; whether there are sessions; a name of `LIMITS`; the script
@@ -93,7 +93,7 @@ class Running:
         self.told = 0
 
 
-class Visits:
+class RouterScript:
     """One play of a script."""
 
     def __init__(self, case: Case) -> None:
@@ -109,7 +109,7 @@ class Visits:
             param_headers=lambda name: None,
         )
         self.site = Site({"/mcp": self.endpoint})
-        self._seen = Sightings(self.endpoint, self._reply)
+        self._seen = ExchangeChecker(self.endpoint, self._reply)
         self._limits = http
         self._now = 0.0
         self._clients = [Client(number) for number in range(len(CLIENTS))]
@@ -125,7 +125,7 @@ class Visits:
         """What happened, by name."""
         return self._seen.outcomes
 
-    def play(self) -> None:
+    def run(self) -> None:
         """Play it all.
 
         Raises:
@@ -583,30 +583,30 @@ class Visits:
 
 
 _STEPS: Final[dict[str, Callable[..., object]]] = {
-    "begin": Visits._begin,
-    "call": Visits._call,
-    "batch": Visits._batch,
-    "ping": Visits._ping,
-    "say": Visits._say,
-    "half": Visits._half,
-    "rest": Visits._rest,
-    "cancel": Visits._cancel,
-    "answer_ours": Visits._answer_ours,
-    "get": Visits._get_own,
-    "resume": Visits._resume,
-    "guess": Visits._guess,
-    "steal": Visits._steal,
-    "delete": Visits._delete,
-    "drop": Visits._drop,
-    "deaf": Visits._deaf,
-    "hear": Visits._hear,
-    "note": Visits._note,
-    "ask": Visits._ask,
-    "log": Visits._log,
-    "release": Visits._release,
-    "finish": Visits._finish_one,
-    "change": Visits._change,
-    "wait": Visits._wait,
-    "wind_down": Visits._wind_down,
-    "close": Visits._close,
+    "begin": RouterScript._begin,
+    "call": RouterScript._call,
+    "batch": RouterScript._batch,
+    "ping": RouterScript._ping,
+    "say": RouterScript._say,
+    "half": RouterScript._half,
+    "rest": RouterScript._rest,
+    "cancel": RouterScript._cancel,
+    "answer_ours": RouterScript._answer_ours,
+    "get": RouterScript._get_own,
+    "resume": RouterScript._resume,
+    "guess": RouterScript._guess,
+    "steal": RouterScript._steal,
+    "delete": RouterScript._delete,
+    "drop": RouterScript._drop,
+    "deaf": RouterScript._deaf,
+    "hear": RouterScript._hear,
+    "note": RouterScript._note,
+    "ask": RouterScript._ask,
+    "log": RouterScript._log,
+    "release": RouterScript._release,
+    "finish": RouterScript._finish_one,
+    "change": RouterScript._change,
+    "wait": RouterScript._wait,
+    "wind_down": RouterScript._wind_down,
+    "close": RouterScript._close,
 }

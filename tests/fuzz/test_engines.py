@@ -1,4 +1,4 @@
-"""The engines and the command: what fails is found, made small, shown and kept; a run can be repeated, and ends."""
+"""The engines and the command: what fails is found, made shrink, shown and kept; a run can be repeated, and ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from fuzz import __main__ as command
 from fuzz import engines
-from fuzz.engines import Endless, by_atheris, by_hypothesis, checked
+from fuzz.engines import CaseTimeout, check_case, run_atheris, run_hypothesis
 from fuzz.targets import Target, as_row, load, read_case, target_names
-from fuzz.timing import within
+from fuzz.timing import run_within
 from mcp_core import _jsonrpc
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in the core that only generated cases can find: members that stand twice are let pass."""
     monkeypatch.setattr(_jsonrpc, "_refuse_duplicates", lambda data, envelope: None)
-    monkeypatch.setattr(engines, "committed", lambda target: {})
+    monkeypatch.setattr(engines, "committed_cases", lambda target: {})
 
 
 @pytest.mark.usefixtures("planted")
 def test_what_fails_is_made_small() -> None:
-    run, finding = by_hypothesis(load("jsonrpc"), cases=5_000, keep=False)
+    run, finding = run_hypothesis(load("jsonrpc"), cases=5_000, keep=False)
     assert finding is not None
     assert "a member stands twice" in str(finding.error)
     assert len(finding.case) < 120, finding.case
@@ -43,7 +43,7 @@ def test_a_recorded_case_that_fails_is_a_finding() -> None:
     def check(case: Any) -> list[str]:
         raise AssertionError("no")
 
-    run, finding = by_hypothesis(load("jsonrpc")._replace(check=check), cases=5, keep=False)
+    run, finding = run_hypothesis(load("jsonrpc")._replace(check=check), cases=5, keep=False)
     assert finding is not None
     assert run.cases == 0
 
@@ -51,11 +51,11 @@ def test_a_recorded_case_that_fails_is_a_finding() -> None:
 def test_a_target_that_cannot_make_cases_says_so() -> None:
     broken = Target("broken", lambda seeds: st.integers().map(lambda number: number // 0), lambda case: ())
     with pytest.raises(ZeroDivisionError):
-        by_hypothesis(broken, cases=5, keep=False)
+        run_hypothesis(broken, cases=5, keep=False)
 
 
 def test_the_same_seed_gives_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "ROUND", 50)
+    monkeypatch.setattr(engines, "ROUND_SIZE", 50)
 
     def tried(seed: int) -> list[Any]:
         found: list[Any] = []
@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> 
         def cases(seeds: Sequence[Any]) -> st.SearchStrategy[Any]:
             return st.integers() | st.sampled_from(seeds or (0,))
 
-        by_hypothesis(Target("seeded", cases, check), cases=120, seed=seed, keep=False)
+        run_hypothesis(Target("seeded", cases, check), cases=120, seed=seed, keep=False)
         return found
 
     assert tried(1) == tried(1)
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_time_ends_a_run() -> None:
-    run, finding = by_hypothesis(load("jsonrpc"), seconds=0.2, keep=False)
+    run, finding = run_hypothesis(load("jsonrpc"), seconds=0.2, keep=False)
     assert finding is None
     assert 0 < run.cases < 5_000
 
@@ -86,15 +86,15 @@ def endless(case: Any) -> list[str]:
 
 
 def test_a_case_that_does_not_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "LONGEST_CASE", 0.05)
-    with pytest.raises(Endless):
-        checked(Target("endless", lambda seeds: st.just(0), endless), 0)
+    monkeypatch.setattr(engines, "CASE_TIMEOUT", 0.05)
+    with pytest.raises(CaseTimeout):
+        check_case(Target("endless", lambda seeds: st.just(0), endless), 0)
 
 
 def test_what_takes_too_long_is_found_out() -> None:
-    assert within(60.0, lambda: 1) == 1
+    assert run_within(60.0, lambda: 1) == 1
     with pytest.raises(AssertionError, match="may take -1"):
-        within(-1.0, lambda: 1)
+        run_within(-1.0, lambda: 1)
 
 
 # -- The command -------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_atheris_is_given_the_target(
     reported: list[Any] = []
     fails = pytest.raises(AssertionError, match="a member stands twice")
     with fails if name == "jsonrpc" else contextlib.nullcontext():
-        by_atheris(lambda: load(name), lambda *found: reported.append(found), seconds=5, cases=9, seed=3)
+        run_atheris(lambda: load(name), lambda *found: reported.append(found), seconds=5, cases=9, seed=3)
     assert len(reported) == (name == "jsonrpc")
     assert {"-seed=3", "-max_total_time=5", "-runs=9"} <= set(options)
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.messages import VERSIONS, messages, responses
-from fuzz.mutations import damaged, reordered, split, twisted
+from fuzz.mutations import damaged, malformed, reordered, split
 from fuzz.values import encoded
-from fuzz.verdicts import judge
+from fuzz.verdicts import classify
 from mcp_core import DIALECTS, LATEST, Role
 
 
@@ -25,7 +25,7 @@ def test_valid_messages_are_valid(version: str, role: Role) -> None:
     @settings(max_examples=20, database=None, derandomize=True)
     @given(messages(version, role))
     def holds(message: dict[str, Any]) -> None:
-        assert judge(encoded(message)).kind in ("request", "notification", "response")
+        assert classify(encoded(message)).kind in ("request", "notification", "response")
         if "method" in message:
             rows[message["method"]].read_params(encoded(message.get("params", {})))
 
@@ -37,7 +37,7 @@ def test_valid_messages_are_valid(version: str, role: Role) -> None:
 def test_damage_is_done(data: st.DataObject) -> None:
     line = encoded(data.draw(messages()))
     assert isinstance(data.draw(damaged(st.just(line))), bytes)
-    assert data.draw(twisted(responses(LATEST))).startswith(b"{")
+    assert data.draw(malformed(responses(LATEST))).startswith(b"{")
     assert b"".join(data.draw(split(st.just(line)))) == line
     assert set(data.draw(reordered(st.just([1, 2, 3])))) <= {1, 2, 3}
 

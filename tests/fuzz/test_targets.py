@@ -1,6 +1,6 @@
 """Every fuzz target: its invariant holds for recorded cases and a few new ones, and does not hold for a broken core.
 
-What a long run finds comes here: the case as a row of `FOUND` or as a file of the corpus, and the fix with it.
+What a long run finds comes here: the case as a row of `REGRESSIONS` or as a file of the corpus, and the fix with it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import pytest
 from msgspec import Struct
 
 from fuzz import engines
-from fuzz.engines import by_hypothesis, checked
+from fuzz.engines import check_case, run_hypothesis
 from fuzz.fuzz_signature import _declared
 from fuzz.messages import VERSIONS
-from fuzz.pair import common
-from fuzz.targets import as_row, committed, invariant_of, load, read_case, target_names, write_case
+from fuzz.pair import negotiated_version
+from fuzz.targets import as_row, committed_cases, invariant_of, load, read_case, target_names, write_case
 from mcp_core import _framing, _jsonrpc, _opening, _outbox, _param_headers
 from mcp_core._asked import Asked
 from mcp_core._rate import Bucket
@@ -36,7 +36,7 @@ NAMES = target_names()
 CASES = {"connection": 60, "exchange": 100, "pair": 100}
 
 # Cases that broke an invariant once: a row as `python -m fuzz` prints it.
-FOUND: list[tuple[str, Any]] = [
+REGRESSIONS: list[tuple[str, Any]] = [
     # A server that was winding down asked a silent client for a sign of life, which raised.
     (
         "connection",
@@ -45,8 +45,8 @@ FOUND: list[tuple[str, Any]] = [
             ("2025-11-25",),
             "2025-11-25",
             (1, 1, 1000),
-            ("watchful",),
-            [("wind down",), ("wait", 6.0)],
+            ("keep_alive",),
+            [("shutdown",), ("wait", 6.0)],
         ),
     ),
     # A change that was told before the conversation was open waited for the next message after it.
@@ -60,11 +60,11 @@ FOUND: list[tuple[str, Any]] = [
             (),
             [
                 (
-                    "hear",
+                    "receive",
                     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n',
                 ),
                 ("change", "notifications/tools/list_changed"),
-                ("hear", b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'),
+                ("receive", b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'),
             ],
         ),
     ),
@@ -116,22 +116,22 @@ FOUND: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_invariant_holds(name: str) -> None:
-    run, finding = by_hypothesis(load(name), cases=CASES.get(name, 200), keep=False)
+    run, finding = run_hypothesis(load(name), cases=CASES.get(name, 200), keep=False)
     assert finding is None, as_row(run.target, finding.case)
     assert run.cases == CASES.get(name, 200)
     assert len(run.seen) > 5
     assert repr(run) == f"<Run of {name}, {run.cases} cases, {len(run.seen)} outcomes>"
 
 
-@pytest.mark.parametrize(("name", "case"), FOUND)
+@pytest.mark.parametrize(("name", "case"), REGRESSIONS)
 def test_what_was_found_once_holds(name: str, case: Any) -> None:
-    assert checked(load(name), case)
+    assert check_case(load(name), case)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_target_says_what_holds(name: str) -> None:
     assert len(invariant_of(name)) > 100
-    assert len(committed(load(name))) > 5
+    assert len(committed_cases(load(name))) > 5
 
 
 def test_there_is_no_other_target() -> None:
@@ -142,7 +142,7 @@ def test_there_is_no_other_target() -> None:
 @pytest.mark.parametrize("name", ["jsonrpc", "connection"])
 def test_cases_are_written_as_they_are(name: str, tmp_path: Any) -> None:
     target = load(name)
-    for case in committed(target).values():
+    for case in committed_cases(target).values():
         assert read_case(target, write_case(target, case, tmp_path, "x-")) == case
 
 
@@ -216,7 +216,7 @@ _disconnected, _receive_body = Exchange.disconnected, Endpoint.receive_body
 
 
 # target, what is broken: where, its name, and what stands in its place
-BROKEN: list[tuple[str, object, str, Any]] = [
+MUTANTS: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
     ("jsonrpc", _jsonrpc, "_refuse_duplicates", lambda data, envelope: None),
     ("opening", _opening, "best", lambda dialects, versions: dialects[0] if dialects else None),
@@ -262,23 +262,23 @@ BROKEN: list[tuple[str, object, str, Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "what", "instead"), BROKEN, ids=[f"{row[0]}-{row[2]}" for row in BROKEN]
+    ("name", "place", "what", "instead"), MUTANTS, ids=[f"{row[0]}-{row[2]}" for row in MUTANTS]
 )
 def test_a_broken_core_is_found_out(
     name: str, place: object, what: str, instead: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By cases that are made, without the help of recorded ones."""
     monkeypatch.setattr(place, what, instead)
-    monkeypatch.setattr(engines, "committed", lambda target: {})
+    monkeypatch.setattr(engines, "committed_cases", lambda target: {})
     _declared.cache_clear()
-    run, finding = by_hypothesis(load(name), cases=3_000, keep=False, small=False)
+    run, finding = run_hypothesis(load(name), cases=3_000, keep=False, shrink=False)
     _declared.cache_clear()
     assert finding is not None
     assert run.cases < 3_000
 
 
 def test_every_target_can_fail() -> None:
-    assert {name for name, *_ in BROKEN} == set(NAMES)
+    assert {name for name, *_ in MUTANTS} == set(NAMES)
 
 
 # -- What the judges know ----------------------------------------------------------------------------------------------
@@ -297,4 +297,4 @@ MEETINGS = [
 
 @pytest.mark.parametrize(("client", "server", "met"), MEETINGS)
 def test_where_two_sides_meet(client: tuple[str, ...], server: tuple[str, ...], met: str | None) -> None:
-    assert common(client, server) == met
+    assert negotiated_version(client, server) == met

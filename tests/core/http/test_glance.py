@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from fuzz.messages import VERSIONS, messages
-from fuzz.mutations import damaged, twisted
+from fuzz.mutations import damaged, malformed
 from fuzz.values import encoded
 from mcp_core import Limits
 from mcp_core.http._glance import Glance, look_into
@@ -90,7 +90,7 @@ def test_what_is_in_a_batch(body: Any, glance: Glance) -> None:
 @given(
     st.one_of(
         st.binary(max_size=30),
-        twisted(messages(VERSIONS[1])),
+        malformed(messages(VERSIONS[1])),
         damaged(messages(VERSIONS[3]).map(encoded)),
     ),
     st.booleans(),
