@@ -1,9 +1,10 @@
-# Invariant: however many clients of whatever revisions do whatever they like to one Site, at any time and in any order, each
-# response has one head and one end and nothing behind it; each hears what was said for its own requests, on the stream where it
-# belongs, and nothing else; an event has one number and one content, and who comes back hears every event behind the one it
-# names, once and in order, or is told that it is gone; a session of somebody else is like none; what is counted is what is
-# held; no deadline passes unheeded; and in the end nothing is left.
-"""One `Site` between several clients and the handlers of their requests; `fuzz.visits` plays it."""
+# Invariant: with any number of clients of any revisions, and requests in any order, each response of a Router has one
+# head, one end and nothing after it. Each client receives the messages for its own requests, on the right stream, and
+# nothing else. An event has one number and one content, and a client that resumes receives every event after the one it
+# names, once and in order, or an error that it is gone. A foreign session looks like an unknown one. Counted sizes are those
+# held. No deadline is missed. At the end nothing is left.
+"""One `Router` between several clients and the handlers of their requests. `fuzz.visits` plays it.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +22,19 @@ from .visits import CLIENTS, LIMITS, Case, RouterScript, Step
 
 
 def check(case: Case) -> Iterable[str]:
-    visits = RouterScript(case)
-    visits.run()
-    return visits.outcomes
+    script = RouterScript(case)
+    script.run()
+    return script.outcomes
 
 
-_WHO: Final = st.integers(0, len(CLIENTS) - 1)
+_CLIENT_INDEX: Final = st.integers(0, len(CLIENTS) - 1)
 _PLACE: Final = st.integers(0, 3)
-# Few, so that they meet again, and some that only look alike.
+# Few, so that they repeat, and some that only look alike.
 _IDS: Final = st.sampled_from((1, 2, "1", 3))
 
 
 def _steps() -> SearchStrategy[Step]:
-    said = st.one_of(
+    posted = st.one_of(
         *(
             st.one_of(
                 messages(version).map(encoded),
@@ -62,34 +63,34 @@ def _steps() -> SearchStrategy[Step]:
         )
     )
     return weighted(
-        (3, st.tuples(st.just("begin"), _WHO)),
-        (6, st.tuples(st.just("call"), _WHO, _IDS)),
+        (3, st.tuples(st.just("initialize"), _CLIENT_INDEX)),
+        (6, st.tuples(st.just("call"), _CLIENT_INDEX, _IDS)),
         (1, st.tuples(st.just("batch"), st.sampled_from((3, 3, 0, 4, 5)), st.lists(_IDS, max_size=4))),
-        (1, st.tuples(st.just("ping"), _WHO, _IDS)),
-        (1, st.tuples(st.just("say"), _WHO, said)),
-        (2, st.tuples(st.just("half"), _WHO)),
-        (2, st.tuples(st.just("rest"), _PLACE)),
-        (2, st.tuples(st.just("cancel"), _WHO, st.sampled_from((1, 2, "1", 3, True, 1.0, None)))),
-        (1, st.tuples(st.just("answer_ours"), _WHO, _PLACE)),
-        (2, st.tuples(st.just("get"), _WHO)),
-        (4, st.tuples(st.just("resume"), _WHO, st.integers(0, 5), st.integers(0, 9))),
-        (1, st.tuples(st.just("guess"), _WHO, names)),
-        (1, st.tuples(st.just("steal"), _WHO, _WHO)),
-        (2, st.tuples(st.just("delete"), _WHO)),
-        (3, st.tuples(st.just("drop"), _PLACE)),
-        (2, st.tuples(st.just("deaf"), _PLACE)),
-        (1, st.tuples(st.just("hear"), _PLACE)),
-        (8, st.tuples(st.just("note"), _PLACE, st.sampled_from((1, 1, 2, 5)))),
-        (2, st.tuples(st.just("ask"), _PLACE)),
+        (1, st.tuples(st.just("ping"), _CLIENT_INDEX, _IDS)),
+        (1, st.tuples(st.just("post"), _CLIENT_INDEX, posted)),
+        (2, st.tuples(st.just("begin_post"), _CLIENT_INDEX)),
+        (2, st.tuples(st.just("finish_post"), _PLACE)),
+        (2, st.tuples(st.just("cancel"), _CLIENT_INDEX, st.sampled_from((1, 2, "1", 3, True, 1.0, None)))),
+        (1, st.tuples(st.just("respond"), _CLIENT_INDEX, _PLACE)),
+        (2, st.tuples(st.just("get"), _CLIENT_INDEX)),
+        (4, st.tuples(st.just("resume"), _CLIENT_INDEX, st.integers(0, 5), st.integers(0, 9))),
+        (1, st.tuples(st.just("resume_unknown"), _CLIENT_INDEX, names)),
+        (1, st.tuples(st.just("use_foreign_session"), _CLIENT_INDEX, _CLIENT_INDEX)),
+        (2, st.tuples(st.just("delete"), _CLIENT_INDEX)),
+        (3, st.tuples(st.just("disconnect"), _PLACE)),
+        (2, st.tuples(st.just("stop_reading"), _PLACE)),
+        (1, st.tuples(st.just("resume_reading"), _PLACE)),
+        (8, st.tuples(st.just("progress"), _PLACE, st.sampled_from((1, 1, 2, 5)))),
+        (2, st.tuples(st.just("request"), _PLACE)),
         (1, st.tuples(st.just("log"), _PLACE)),
         (1, st.tuples(st.just("release"), _PLACE, st.sampled_from((0, 0, 1, 6)))),
-        (5, st.tuples(st.just("finish"), _PLACE, st.sampled_from(("result", "result", "error", "much")))),
+        (5, st.tuples(st.just("finish"), _PLACE, st.sampled_from(("result", "result", "error", "large")))),
         (1, st.just(("change",))),
         (2, st.tuples(st.just("wait"), st.sampled_from((0.0, 1.0, 15.0, 31.0, 61.0, 400.0, 2000.0)))),
     )
 
 
-_ENDS: Final[tuple[list[Step], ...]] = ([], [], [("wind_down",)], [("close",)])
+_ENDS: Final[tuple[list[Step], ...]] = ([], [], [("shutdown",)], [("close",)])
 
 
 def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
@@ -100,7 +101,7 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
 
     @st.composite
     def made(draw: DrawFn) -> Case:
-        steps: list[Step] = [("begin", who) for who in draw(st.sampled_from(_BEGUN))]
+        steps: list[Step] = [("initialize", client) for client in draw(st.sampled_from(_INITIALIZED))]
         steps += draw(script)
         end = draw(st.sampled_from(_ENDS))
         if end:
@@ -118,7 +119,7 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
     return weighted((3, made()), (1, replayed())) if seeds else made()
 
 
-# Who is there when a script begins. One client alone gets further.
-_BEGUN: Final = ((0,), (0,), (3,), (2,), (4,), (0, 1), (0, 2), (0, 1, 2, 3, 4), ())
+# The clients with a session at the start. A script with a single client gets further.
+_INITIALIZED: Final = ((0,), (0,), (3,), (2,), (4,), (0, 1), (0, 2), (0, 1, 2, 3, 4), ())
 
 TARGET: Final = Target("exchange", cases, check)

@@ -1,9 +1,10 @@
-"""What clients see of a `Site`, and what it holds meanwhile: the judge of `fuzz.visits`.
+"""What clients receive from a `Router`, and what it holds: the checks of `fuzz.visits`.
 
 Rules of this file:
 
-1. A client knows nothing of the core. What it sees is judged by itself: heads, ends, numbers of events, and the marks in what it hears.
-2. What the site holds is counted a second time, by hand.
+1. A client knows nothing of the core. Responses are checked by themselves: heads, ends, event
+   numbers, and the marks in the messages.
+2. What the router holds is counted a second time, here.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from mcp_core.http._stream import _MESSAGE, _STREAM, Stream
 from .messages import VERSIONS
 from .values import encoded
 
-__all__ = ["CLIENTS", "MARK", "Call", "Client", "ExchangeChecker", "Wire"]
+__all__ = ["CLIENTS", "MARK", "ExchangeChecker", "FuzzClient", "ObservedExchange", "ToolCall"]
 
-# What each client speaks, over sessions or (the last of 2024-11-05) over HTTP+SSE, and as whom.
+# The revision of each client and its principal. "sse" is 2024-11-05 over HTTP+SSE.
 CLIENTS: Final = (
     ("2025-11-25", "ann"),
     ("2025-11-25", "bob"),
@@ -34,12 +35,16 @@ CLIENTS: Final = (
     ("2026-07-28", ""),
 )
 MARK: Final = re.compile(rb"@(\d+):(\d+)@")
-_MOST: Final = 1 << 20
+_EVENT_LIMIT: Final = 1 << 20
 _LOG: Final = "notifications/message"
 
 
-class Client:
-    """One client. `heard` are the messages of each stream by their number, as they were when they were heard first."""
+class FuzzClient:
+    """One client.
+
+    `received` holds the messages of each stream by event number, as they were when first received.
+    `server_requests` holds the ids of the server's requests.
+    """
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -47,181 +52,187 @@ class Client:
         self.target = b"/mcp"
         self.session: Session | None = None
         self.headers: list[tuple[bytes, bytes]] = []
-        self.heard: dict[tuple[Session, bytes], dict[int, bytes]] = {}
-        self.questions: list[Any] = []
+        self.received: dict[tuple[Session, bytes], dict[int, bytes]] = {}
+        self.server_requests: list[Any] = []
 
     @property
-    def is_modern(self) -> bool:
+    def is_stateless(self) -> bool:
         return self.version == VERSIONS[-1]
 
 
-class Wire:
-    """One exchange, as its client sees it. `after` is the event id that it came back with."""
+class ObservedExchange:
+    """One exchange, as its client sees it. `last_event_id` is the id with which it resumed."""
 
-    def __init__(self, exchange: Exchange, client: Client, after: bytes | None = None) -> None:
+    def __init__(self, exchange: Exchange, client: FuzzClient, last_event_id: bytes | None = None) -> None:
         self.exchange = exchange
         self.client = client
-        self.after = after
+        self.last_event_id = last_event_id
         self.head: Head | None = None
         self.body = b""
-        self.ended = self.gone = self.deaf = False
-        self.ids: list[bytes] = []
-        self.decoder = SseDecoder(most=_MOST)
-        self.number: int | None = None  # of the last event
+        self.ended = False
+        self.disconnected = False
+        self.paused = False
+        self.event_ids: list[bytes] = []
+        self.decoder = SseDecoder(most=_EVENT_LIMIT)
+        self.last_number: int | None = None  # of the last event
 
     @property
     def is_stream(self) -> bool:
         return self.head is not None and dict(self.head.headers).get(b"content-type") == b"text/event-stream"
 
 
-class Call:
-    """One call of a tool. `stream` is where its answer belongs, `answered` where it was heard."""
+class ToolCall:
+    """One tool call. `stream` is where its response belongs, `answered_at` where it arrived."""
 
-    def __init__(self, client: Client, number: int) -> None:
+    def __init__(self, client: FuzzClient, number: int) -> None:
         self.client = client
         self.mark = f"@{client.number}:{number}@"
         self.stream: Stream | None = None
-        self.wire: Wire | None = None
-        self.answered: tuple[Any, ...] | None = None
+        self.observed: ObservedExchange | None = None
+        self.answered_at: tuple[Any, ...] | None = None
 
 
 class ExchangeChecker:
-    """All that the clients of `endpoint` have seen. `outcomes` names what happened. `reply` is how answers are told."""
+    """Everything that the clients of `endpoint` have received.
+
+    `outcomes` names what happened. `reply` is the endpoint's response mode.
+    """
 
     def __init__(self, endpoint: Endpoint, reply: str) -> None:
         self.endpoint = endpoint
         self.outcomes: set[str] = set()
-        self.wires: list[Wire] = []
-        self.by_exchange: dict[Exchange, Wire] = {}
-        self.by_mark: dict[str, Call] = {}
+        self.exchanges: list[ObservedExchange] = []
+        self.by_exchange: dict[Exchange, ObservedExchange] = {}
+        self.by_mark: dict[str, ToolCall] = {}
         self._reply = reply
         self._limits = endpoint.options.limits
 
     @property
-    def open(self) -> list[Wire]:
-        """The wires on which something is still to come."""
-        return [wire for wire in self.wires if not (wire.ended or wire.gone)]
+    def unfinished(self) -> list[ObservedExchange]:
+        """The exchanges on which more can arrive."""
+        return [observed for observed in self.exchanges if not (observed.ended or observed.disconnected)]
 
-    def add(self, wire: Wire) -> None:
-        self.wires.append(wire)
-        self.by_exchange[wire.exchange] = wire
+    def add(self, observed: ObservedExchange) -> None:
+        self.exchanges.append(observed)
+        self.by_exchange[observed.exchange] = observed
 
-    def read(self, wire: Wire) -> None:
-        """Take what there is to be read."""
-        for action in wire.exchange.actions_to_send():
-            assert not wire.ended, "something behind the end"
+    def read(self, observed: ObservedExchange) -> None:
+        """Take and check the output of an exchange."""
+        for action in observed.exchange.actions_to_send():
+            assert not observed.ended, "output after the end"
             match action:
                 case Head():
-                    assert wire.head is None, "two heads"
-                    wire.head = action
-                    self.outcomes.add(f"{action.status}{' stream' if wire.is_stream else ''}")
+                    assert observed.head is None, "two heads"
+                    observed.head = action
+                    self.outcomes.add(f"{action.status}{' stream' if observed.is_stream else ''}")
                 case Body(data):
-                    assert wire.head is not None
-                    wire.body += data
-                    if wire.is_stream:
-                        wire.decoder.feed(data)
-                        while (event := wire.decoder.next_event()) is not None:
-                            self._event(wire, event)
+                    assert observed.head is not None
+                    observed.body += data
+                    if observed.is_stream:
+                        observed.decoder.feed(data)
+                        while (event := observed.decoder.next_event()) is not None:
+                            self._check_event(observed, event)
                 case End():
-                    assert wire.head is not None, "no head"
-                    wire.ended = True
-        assert wire.exchange.over is wire.ended
-        if wire.ended and not wire.is_stream:
-            assert wire.head is not None
-            length = dict(wire.head.headers).get(b"content-length", b"0")
-            assert int(length) == len(wire.body)
-            found = json.loads(wire.body) if wire.body else []
+                    assert observed.head is not None, "no head"
+                    observed.ended = True
+        assert observed.exchange.over is observed.ended
+        if observed.ended and not observed.is_stream:
+            assert observed.head is not None
+            length = dict(observed.head.headers).get(b"content-length", b"0")
+            assert int(length) == len(observed.body)
+            found = json.loads(observed.body) if observed.body else []
             for message in found if isinstance(found, list) else [found]:
-                self._heard(wire, message, encoded(message), (wire,))
+                self._check_message(observed, message, encoded(message), (observed,))
 
-    def _event(self, wire: Wire, event: SseEvent) -> None:
+    def _check_event(self, observed: ObservedExchange, event: SseEvent) -> None:
         if event.type == "endpoint":
             return
-        place: tuple[Any, ...] = (wire, event.data)
-        session = wire.exchange.session
+        position: tuple[Any, ...] = (observed, event.data)
+        session = observed.exchange.session
         if event.id:
             assert isinstance(session, Session)
-            wire.ids.append(event.id.encode())
+            observed.event_ids.append(event.id.encode())
             name, _, text = event.id.encode().rpartition(b"-")
             number = int(text)
-            heard = wire.client.heard.setdefault((session, name), {})
-            self._check_number(wire, name, number, event, heard)
-            wire.number = number
+            received = observed.client.received.setdefault((session, name), {})
+            self._check_number(observed, name, number, event, received)
+            observed.last_number = number
             if event.data:
-                assert heard.setdefault(number, event.data) == event.data, "one event was told in two ways"
-            place = (session, name, number)
+                assert received.setdefault(number, event.data) == event.data, "one event number with two contents"
+            position = (session, name, number)
         if event.data:
-            self._heard(wire, json.loads(event.data), event.data, place)
+            self._check_message(observed, json.loads(event.data), event.data, position)
 
     def _check_number(
-        self, wire: Wire, name: bytes, number: int, event: SseEvent, heard: dict[int, bytes]
+        self, observed: ObservedExchange, name: bytes, number: int, event: SseEvent, received: dict[int, bytes]
     ) -> None:
-        stream = wire.exchange.stream
+        stream = observed.exchange.stream
         assert stream is not None
         assert stream.name == name, "an id of another stream"
-        if wire.number is not None:
-            assert number == wire.number + 1, "an event is missing, or told twice"
-        elif wire.after is not None:
-            assert number == int(wire.after.rpartition(b"-")[2]) + bool(event.data), (
-                "it does not go on where it ended"
+        if observed.last_number is not None:
+            assert number == observed.last_number + 1, "an event is missing or repeated"
+        elif observed.last_event_id is not None:
+            assert number == int(observed.last_event_id.rpartition(b"-")[2]) + bool(event.data), (
+                "the stream does not resume where it ended"
             )
         elif not stream.lasting:
-            assert number == bool(event.data), "a stream begins in the middle"
-        elif heard:
-            assert number >= max(heard) + bool(event.data), "what was heard is told again"
+            assert number == bool(event.data), "a stream does not start with its first event"
+        elif received:
+            assert number >= max(received) + bool(event.data), "an event is repeated"
 
-    def _heard(self, wire: Wire, message: Any, data: bytes, place: tuple[Any, ...]) -> None:
+    def _check_message(self, observed: ObservedExchange, message: Any, data: bytes, position: tuple[Any, ...]) -> None:
         if "method" in message and "id" in message:
-            wire.client.questions.append(message["id"])
-        for who, number in MARK.findall(data):
-            assert int(who) == wire.client.number, "somebody hears what is not for him"
-            call = self.by_mark[f"@{int(who)}:{int(number)}@"]
-            answers = "result" in message or "error" in message
-            session = wire.exchange.session
+            observed.client.server_requests.append(message["id"])
+        for client_number, number in MARK.findall(data):
+            assert int(client_number) == observed.client.number, "a message for another client"
+            call = self.by_mark[f"@{int(client_number)}:{int(number)}@"]
+            is_response = "result" in message or "error" in message
+            session = observed.exchange.session
             if (
                 isinstance(session, Session)
-                and not answers
+                and not is_response
                 and (self._reply == "json" or message["method"] == _LOG)
             ):
-                assert wire.exchange.stream is session.own
+                assert observed.exchange.stream is session.own
                 continue
-            assert wire.exchange.stream is call.stream, "it is on the stream of another request"
-            if answers:
-                assert call.answered in (None, place), "a request is answered twice"
-                call.answered = place
+            assert observed.exchange.stream is call.stream, "a message on the stream of another request"
+            if is_response:
+                assert call.answered_at in (None, position), "a request is answered twice"
+                call.answered_at = position
 
     def check(self, conversations: Mapping[Conversation, bool]) -> None:
-        """Count what is held. `conversations` that there were, and whether they are closed."""
+        """Check what the endpoint holds. `conversations` maps all that existed to True if closed.
+        """
         endpoint, limits = self.endpoint, self._limits
         assert not (endpoint.events or endpoint.dirty or endpoint.ready)
         log = endpoint.log
-        kept = set(log._streams)
-        assert kept == {each for shelf in log._shelves.values() for each in shelf.streams}
-        assert log.bytes == sum(each.counted for each in kept)
-        for owner, shelf in log._shelves.items():
-            assert shelf.bytes == sum(each.counted for each in shelf.streams)
-            assert shelf.streams
+        retained = set(log._streams)
+        assert retained == {each for owner_streams in log._shelves.values() for each in owner_streams.streams}
+        assert log.bytes == sum(each.counted for each in retained)
+        for owner, owner_streams in log._shelves.items():
+            assert owner_streams.bytes == sum(each.counted for each in owner_streams.streams)
+            assert owner_streams.streams
             assert isinstance(owner, Session)
-            if shelf.bytes > limits.session_bytes:
-                assert all(each.exchange is not None for each in shelf.streams if each.log)
-        for wire in self.open:
-            exchange = wire.exchange
+            if owner_streams.bytes > limits.session_bytes:
+                assert all(each.exchange is not None for each in owner_streams.streams if each.log)
+        for observed in self.unfinished:
+            exchange = observed.exchange
             stream = exchange.stream
             if stream is not None and stream.exchange is exchange:
-                waits = sum(len(data) for number, data, _ in stream.log if number > exchange.cursor)
-                assert stream.unsent == exchange.queued == waits
-                assert wire.deaf or not (waits and exchange.mode.name == "STREAM")
+                unsent = sum(len(data) for number, data, _ in stream.log if number > exchange.cursor)
+                assert stream.unsent == exchange.queued == unsent
+                assert observed.paused or not (unsent and exchange.mode.name == "STREAM")
         assert all(self.by_exchange[each].exchange.over is False for each in endpoint._quiet)
-        assert not any(self.by_exchange[each].gone for each in endpoint._quiet)
+        assert not any(self.by_exchange[each].disconnected for each in endpoint._quiet)
         assert len(endpoint.sessions) <= limits.sessions
         assert len(endpoint.sessions.beginning) <= limits.uninitialized
         assert set(endpoint.sessions.beginning).isdisjoint(endpoint.sessions.idle)
         assert {*endpoint.sessions.beginning, *endpoint.sessions.idle} == set(endpoint.sessions.values())
         for session in endpoint.sessions.values():
-            self._check_session(session, kept)
+            self._check_session(session, retained)
         assert not any(conversations.get(each) for each in endpoint.alone)
 
-    def _check_session(self, session: Session, kept: set[Stream]) -> None:
+    def _check_session(self, session: Session, retained: set[Stream]) -> None:
         assert session.current is None
         for id, stream in session.by_id.items():
             assert id in stream.pending
@@ -231,9 +242,9 @@ class ExchangeChecker:
             assert stream.name == name
             assert stream.bytes == sum(len(data) for _, data, _ in stream.log)
             assert [number for number, _, _ in stream.log] == list(range(stream.evicted + 1, stream.last + 1))
-            assert stream.lasting or stream.pending or stream.exchange is not None or stream in kept
+            assert stream.lasting or stream.pending or stream.exchange is not None or stream in retained
             open_streams += not (stream.lasting or stream.abandoned)
-            if stream in kept:
+            if stream in retained:
                 size = stream.bytes + _STREAM + _MESSAGE * len(stream.log) if stream.log else 0
                 assert stream.counted == size or (stream.exchange is not None and stream.counted < size)
                 assert len(stream.log) <= self._limits.events or stream.exchange is not None

@@ -1,35 +1,38 @@
-"""Plays a script to a `Site`, as several clients, the wires between, and the handlers, and holds it against what clients may see.
+"""Play a script to a `Router`, as several clients, their connections and the handlers.
 
-Everything that a handler says for a call has the call's own mark in it, which names the client who made it. So whatever arrives tells
-by itself where it belongs, and `fuzz.sightings` judges it.
+Everything that a handler sends for a call carries the mark of that call, which names its client.
+`fuzz.sightings` can therefore check from any message alone where it belongs.
 
-Rule of this file: a step that makes no sense at its time does nothing. So any list of steps is a script.
+Rule of this file: a step that is impossible at its time does nothing. Any list of steps is
+therefore a script. A place is an index, modulo the number of items.
 
-Steps, each a tuple with its name first; a place counts from 0 among what there is, and from the start again when there is less:
+Steps, each a tuple that begins with its name:
 
-    begin who                           a client begins a session
-    call who id                         it calls a tool
-    batch who ids                       it makes several calls at once
-    ping who id
-    say who data                        it posts these bytes
-    half who                            it sends a head and half a body; `rest` sends the others
-    rest place
-    cancel who id
-    answer_ours who number              it answers a question of ours, or what may be none
-    get who                             it asks for its session's stream
-    resume who wire event               it comes back with an id that it was given on one of its wires
-    guess who id                        it comes back with some id
-    steal who whom                      it uses the session of another: by POST, GET and DELETE
-    delete who
-    drop place                          a client hangs up
-    deaf place, hear place              a client stops reading, or reads again
-    note place times                    a running handler tells its progress so many times
-    ask place, log place                it asks, or says something
-    release place times                 it tells its progress, and at once lets its client go
-    finish place how                    it ends
+    initialize client                   a client begins a session
+    call client id                      it calls a tool
+    batch client ids                    it makes several calls at once
+    ping client id
+    post client data                    it POSTs these bytes
+    begin_post client                   it sends a head and half a body; `finish_post` sends the rest
+    finish_post place
+    cancel client id
+    respond client number               it answers a request of the server, or one that does not exist
+    get client                          it opens the standalone stream of its session
+    resume client exchange event        it resumes after an event of one of its exchanges
+    resume_unknown client id            it resumes with an arbitrary event id
+    use_foreign_session client other    it uses the session of another client: by POST, GET and DELETE
+    delete client
+    disconnect place                    a client disconnects
+    stop_reading place                  a client stops reading; `resume_reading` undoes it
+    resume_reading place
+    progress place times                a running handler reports progress so many times
+    request place                       it sends a request
+    log place                           it sends a log message
+    release place times                 it reports progress and then releases its client
+    finish place how                    it returns
     change                              a list has changed
     wait seconds
-    wind_down, close
+    shutdown, close
 """
 
 from __future__ import annotations
@@ -56,17 +59,17 @@ from mcp_core.http._conversation import Session
 from mcp_core.types import RequestId
 
 from .messages import VERSIONS, meta_of
-from .sightings import CLIENTS, MARK, Call, Client, ExchangeChecker, Wire
+from .sightings import CLIENTS, MARK, ExchangeChecker, FuzzClient, ObservedExchange, ToolCall
 from .talk import config_of
 from .values import encoded
 
 __all__ = ["CLIENTS", "LIMITS", "Case", "RouterScript", "Step"]
 
 Step: TypeAlias = tuple[Any, ...]
-# how answers are told; whether there are sessions; a name of `LIMITS`; the script
+# response mode; whether there are sessions; a name of `LIMITS`; the script
 Case: TypeAlias = tuple[str, bool, str, list[Step]]
 
-# Much of everything, and so little that a script comes to the end of it.
+# Limits that no script reaches, and limits that scripts do reach.
 LIMITS: Final = {
     "roomy": (HttpLimits(), Limits(message=2_000, batch=4)),
     "narrow": (
@@ -82,23 +85,23 @@ _BOTH: Final = (b"accept", b"application/json, text/event-stream")
 _JSON: Final = (b"content-type", b"application/json")
 
 
-class Running:
-    """A request that a handler has."""
+class RunningRequest:
+    """A request that a handler is running."""
 
-    def __init__(self, conversation: Conversation, id: RequestId, call: Call | None) -> None:
+    def __init__(self, conversation: Conversation, id: RequestId, call: ToolCall | None) -> None:
         self.conversation = conversation
         self.id = id
         self.call = call
         self.cancelled = False
-        self.told = 0
+        self.progress_count = 0
 
 
 class RouterScript:
-    """One play of a script."""
+    """One run of a script."""
 
     def __init__(self, case: Case) -> None:
         self._reply, self._sessions, limits, self._steps = case
-        self._roomy = limits == "roomy"
+        self._retains_all = limits == "roomy"
         http, limit = LIMITS[limits]
         config = config_of(Role.SERVER, VERSIONS, limit)
         names = itertools.count(1)
@@ -108,74 +111,74 @@ class RouterScript:
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda name: None,
         )
-        self.site = Site({"/mcp": self.endpoint})
-        self._seen = ExchangeChecker(self.endpoint, self._reply)
+        self.router = Site({"/mcp": self.endpoint})
+        self._checker = ExchangeChecker(self.endpoint, self._reply)
         self._limits = http
         self._now = 0.0
-        self._clients = [Client(number) for number in range(len(CLIENTS))]
-        self._halves: list[tuple[Wire, bytes, list[Call]]] = []
-        self._calls: list[Call] = []
-        self._running: list[Running] = []
-        self._conversations: dict[Conversation, bool] = {}  # and whether it is closed
+        self._clients = [FuzzClient(number) for number in range(len(CLIENTS))]
+        self._partial_posts: list[tuple[ObservedExchange, bytes, list[ToolCall]]] = []
+        self._calls: list[ToolCall] = []
+        self._running: list[RunningRequest] = []
+        self._closed_by_conversation: dict[Conversation, bool] = {}  # True if it is closed
         self._closed = False
         self._numbers = itertools.count()
 
     @property
     def outcomes(self) -> set[str]:
-        """What happened, by name."""
-        return self._seen.outcomes
+        """The names of what happened."""
+        return self._checker.outcomes
 
     def run(self) -> None:
-        """Play it all.
+        """Run the script.
 
         Raises:
-            AssertionError: a client saw, or the site holds, what it must not.
-            Exception: the site raised.
+            AssertionError: a client received, or the router holds, something wrong.
+            Exception: the router raised.
         """
         for step in self._steps:
             _STEPS[step[0]](self, *step[1:])
-            self._settle()
+            self._process_events()
         self._finish()
 
     # -- Clients -----------------------------------------------------------------------------------------------------------
 
     def _request(
         self,
-        client: Client,
+        client: FuzzClient,
         verb: bytes,
         headers: list[tuple[bytes, bytes]],
         body: bytes | None = None,
-        after: bytes | None = None,
-    ) -> Wire:
-        exchange = self.site.begin(
+        last_event_id: bytes | None = None,
+    ) -> ObservedExchange:
+        exchange = self.router.begin(
             RequestHead(verb, client.target, [_HOST, *headers]), self._now, principal=client.principal
         )
-        wire = Wire(exchange, client, after)
-        self._seen.add(wire)
+        observed = ObservedExchange(exchange, client, last_event_id)
+        self._checker.add(observed)
         if body is not None:
             exchange.receive_data(body, self._now)
             exchange.receive_data(b"", self._now)
-        return wire
+        return observed
 
     def _post(
-        self, client: Client, body: bytes, *more: tuple[bytes, bytes], calls: list[Call] | None = None
-    ) -> Wire:
-        wire = self._request(client, b"POST", [_BOTH, _JSON, *client.headers, *more], body)
-        self._remember(wire, calls or [])
-        self._settle()
-        return wire
+        self, client: FuzzClient, body: bytes, *more: tuple[bytes, bytes], calls: list[ToolCall] | None = None
+    ) -> ObservedExchange:
+        observed = self._request(client, b"POST", [_BOTH, _JSON, *client.headers, *more], body)
+        self._assign_streams(observed, calls or [])
+        self._process_events()
+        return observed
 
-    def _remember(self, wire: Wire, calls: list[Call]) -> None:
+    def _assign_streams(self, observed: ObservedExchange, calls: list[ToolCall]) -> None:
         for call in calls:
-            call.wire = wire
-            conversation = wire.exchange.conversation
+            call.observed = observed
+            conversation = observed.exchange.conversation
             is_sse = isinstance(conversation, Session) and conversation.is_sse
-            call.stream = conversation.own if is_sse else wire.exchange.stream  # type: ignore[union-attr]
+            call.stream = conversation.own if is_sse else observed.exchange.stream  # type: ignore[union-attr]
 
-    def _begin(self, who: int) -> None:
-        client = self._clients[who]
-        if client.is_modern or not self._sessions:
-            if not client.is_modern:
+    def _initialize(self, client_number: int) -> None:
+        client = self._clients[client_number]
+        if client.is_stateless or not self._sessions:
+            if not client.is_stateless:
                 client.headers = [(b"mcp-protocol-version", b"2025-11-25")]
             return
         client.headers, client.target, client.session = [], b"/mcp", None
@@ -185,164 +188,164 @@ class RouterScript:
         initialize = encoded({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
         initialized = encoded({"jsonrpc": "2.0", "method": "notifications/initialized"})
         if client.version == "sse":
-            wire = self._request(client, b"GET", [(b"accept", b"text/event-stream")])
-            self._settle()
-            if not wire.is_stream:
+            observed = self._request(client, b"GET", [(b"accept", b"text/event-stream")])
+            self._process_events()
+            if not observed.is_stream:
                 return
-            client.target = wire.body.partition(b"data: ")[2].partition(b"\n")[0]
+            client.target = observed.body.partition(b"data: ")[2].partition(b"\n")[0]
             self._post(client, initialize)
         else:
-            wire = self._post(client, initialize)
-            assert wire.head is not None
-            id = dict(wire.head.headers).get(b"mcp-session-id")
+            observed = self._post(client, initialize)
+            assert observed.head is not None
+            id = dict(observed.head.headers).get(b"mcp-session-id")
             if id is None:
-                assert wire.head.status == 503
-                self._seen.outcomes.add("full")
+                assert observed.head.status == 503
+                self._checker.outcomes.add("full")
                 return
             client.headers = [(b"mcp-session-id", id)]
             if version >= "2025-06-18":
                 client.headers.append((b"mcp-protocol-version", version.encode()))
-        session = wire.exchange.session
+        session = observed.exchange.session
         assert isinstance(session, Session)
         client.session = session
         self._post(client, initialized)
 
-    def _message(self, client: Client, id: RequestId) -> tuple[Call, dict[str, Any]]:
-        call = Call(client, next(self._numbers))
+    def _message(self, client: FuzzClient, id: RequestId) -> tuple[ToolCall, dict[str, Any]]:
+        call = ToolCall(client, next(self._numbers))
         self._calls.append(call)
-        self._seen.by_mark[call.mark] = call
+        self._checker.by_mark[call.mark] = call
         params: dict[str, Any] = {"name": "t", "arguments": {"mark": call.mark}}
         params["_meta"] = {
-            **(meta_of(client.version) if client.is_modern else {}),
+            **(meta_of(client.version) if client.is_stateless else {}),
             "progressToken": call.mark,
         }
         return call, {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
-    def _mirrored(self, client: Client, method: str) -> list[tuple[bytes, bytes]]:
-        if not client.is_modern:
+    def _mirrored_headers(self, client: FuzzClient, method: str) -> list[tuple[bytes, bytes]]:
+        if not client.is_stateless:
             return []
         named = [(b"mcp-name", b"t")] if method == "tools/call" else []
         return [(b"mcp-protocol-version", client.version.encode()), (b"mcp-method", method.encode()), *named]
 
-    def _call(self, who: int, id: RequestId) -> None:
-        client = self._clients[who]
+    def _call(self, client_number: int, id: RequestId) -> None:
+        client = self._clients[client_number]
         call, message = self._message(client, id)
-        wire = self._post(client, encoded(message), *self._mirrored(client, "tools/call"), calls=[call])
-        self._check_called(wire)
+        observed = self._post(client, encoded(message), *self._mirrored_headers(client, "tools/call"), calls=[call])
+        self._check_response_to_call(observed)
 
-    def _check_called(self, wire: Wire) -> None:
-        session = wire.exchange.session
-        if wire.head is None or not isinstance(session, Session) or session.is_sse:
+    def _check_response_to_call(self, observed: ObservedExchange) -> None:
+        session = observed.exchange.session
+        if observed.head is None or not isinstance(session, Session) or session.is_sse:
             return
-        assert wire.head.status != 202, "a request is taken for none"
-        if wire.head.status == 429:
-            assert not any(each.abandoned for each in session.streams.values()), "there was room"
-            self._seen.outcomes.add("too many streams")
+        assert observed.head.status != 202, "a request got 202, the status for notifications"
+        if observed.head.status == 429:
+            assert not any(each.abandoned for each in session.streams.values()), "429 although an abandoned stream could be dropped"
+            self._checker.outcomes.add("too many streams")
 
-    def _batch(self, who: int, ids: list[RequestId]) -> None:
-        client = self._clients[who]
+    def _batch(self, client_number: int, ids: list[RequestId]) -> None:
+        client = self._clients[client_number]
         calls, messages = [], []
         for id in ids:
             call, message = self._message(client, id)
             calls.append(call)
             messages.append(message)
-        self._post(client, encoded(messages), *self._mirrored(client, "tools/call"), calls=calls)
+        self._post(client, encoded(messages), *self._mirrored_headers(client, "tools/call"), calls=calls)
 
-    def _ping(self, who: int, id: RequestId) -> None:
-        client = self._clients[who]
-        method = "server/discover" if client.is_modern else "ping"
+    def _ping(self, client_number: int, id: RequestId) -> None:
+        client = self._clients[client_number]
+        method = "server/discover" if client.is_stateless else "ping"
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
-        if client.is_modern:
+        if client.is_stateless:
             message["params"] = {"_meta": meta_of(client.version)}
-        self._post(client, encoded(message), *self._mirrored(client, method))
+        self._post(client, encoded(message), *self._mirrored_headers(client, method))
 
-    def _say(self, who: int, data: bytes) -> None:
-        client = self._clients[who]
-        self._post(client, data, *self._mirrored(client, "x"))
+    def _post_bytes(self, client_number: int, data: bytes) -> None:
+        client = self._clients[client_number]
+        self._post(client, data, *self._mirrored_headers(client, "x"))
 
-    def _half(self, who: int) -> None:
-        client = self._clients[who]
-        call, message = self._message(client, f"half {len(self._halves)}")
+    def _begin_post(self, client_number: int) -> None:
+        client = self._clients[client_number]
+        call, message = self._message(client, f"half {len(self._partial_posts)}")
         body = encoded(message)
-        wire = self._request(
-            client, b"POST", [_BOTH, _JSON, *client.headers, *self._mirrored(client, "tools/call")]
+        observed = self._request(
+            client, b"POST", [_BOTH, _JSON, *client.headers, *self._mirrored_headers(client, "tools/call")]
         )
-        wire.exchange.receive_data(body[:20], self._now)
-        self._halves.append((wire, body[20:], [call]))
+        observed.exchange.receive_data(body[:20], self._now)
+        self._partial_posts.append((observed, body[20:], [call]))
 
-    def _rest(self, place: int) -> None:
-        if not self._halves:
+    def _finish_post(self, place: int) -> None:
+        if not self._partial_posts:
             return
-        wire, rest, calls = self._halves.pop(place % len(self._halves))
+        observed, rest, calls = self._partial_posts.pop(place % len(self._partial_posts))
         for start in range(0, len(rest), 50):
-            wire.exchange.receive_data(rest[start : start + 50], self._now)
-        wire.exchange.receive_data(b"", self._now)
-        self._remember(wire, calls)
-        self._settle()
-        self._check_called(wire)
+            observed.exchange.receive_data(rest[start : start + 50], self._now)
+        observed.exchange.receive_data(b"", self._now)
+        self._assign_streams(observed, calls)
+        self._process_events()
+        self._check_response_to_call(observed)
 
-    def _cancel(self, who: int, id: Any) -> None:
-        client = self._clients[who]
+    def _cancel(self, client_number: int, id: Any) -> None:
+        client = self._clients[client_number]
         note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
-        wire = self._post(client, encoded(note), *self._mirrored(client, "notifications/cancelled"))
-        session = wire.exchange.session
-        if isinstance(session, Session) and wire.head is not None and wire.head.status == 202:
+        observed = self._post(client, encoded(note), *self._mirrored_headers(client, "notifications/cancelled"))
+        session = observed.exchange.session
+        if isinstance(session, Session) and observed.head is not None and observed.head.status == 202:
             left = [each for each in session.by_id if (each, type(each)) == (id, type(id))]
-            assert not left, "who has cancelled waits on"
+            assert not left, "a cancelled request is still pending"
 
-    def _answer_ours(self, who: int, number: int) -> None:
-        client = self._clients[who]
-        id = client.questions[number % len(client.questions)] if client.questions else number
+    def _respond(self, client_number: int, number: int) -> None:
+        client = self._clients[client_number]
+        id = client.server_requests[number % len(client.server_requests)] if client.server_requests else number
         self._post(client, encoded({"jsonrpc": "2.0", "id": id, "result": {"roots": []}}))
 
-    def _get(self, who: int, after: bytes | None = None, *, must: bool | None = None) -> Wire:
-        client = self._clients[who]
-        more = [] if after is None else [(b"last-event-id", after)]
-        wire = self._request(
-            client, b"GET", [(b"accept", b"text/event-stream"), *client.headers, *more], None, after
+    def _get(self, client_number: int, last_event_id: bytes | None = None, *, must: bool | None = None) -> ObservedExchange:
+        client = self._clients[client_number]
+        more = [] if last_event_id is None else [(b"last-event-id", last_event_id)]
+        observed = self._request(
+            client, b"GET", [(b"accept", b"text/event-stream"), *client.headers, *more], None, last_event_id
         )
-        self._settle()
-        assert wire.head is not None
+        self._process_events()
+        assert observed.head is not None
         if must is not None:
-            assert (wire.head.status == 200) is must, f"{after!r} was answered with {wire.head.status}"
-        if after is not None:
-            self._seen.outcomes.add(f"resume {wire.head.status}")
-        return wire
+            assert (observed.head.status == 200) is must, f"{last_event_id!r} was answered with {observed.head.status}"
+        if last_event_id is not None:
+            self._checker.outcomes.add(f"resume {observed.head.status}")
+        return observed
 
-    def _get_own(self, who: int) -> None:
-        if not self._clients[who].is_modern:
-            self._get(who)
+    def _get_standalone(self, client_number: int) -> None:
+        if not self._clients[client_number].is_stateless:
+            self._get(client_number)
 
-    def _resume(self, who: int, place: int, event: int) -> None:
-        client = self._clients[who]
+    def _resume(self, client_number: int, place: int, event: int) -> None:
+        client = self._clients[client_number]
         session = client.session
-        wires = [
-            wire
-            for wire in self._seen.wires
-            if wire.client is client and wire.ids and wire.exchange.session is session
+        exchanges = [
+            observed
+            for observed in self._checker.exchanges
+            if observed.client is client and observed.event_ids and observed.exchange.session is session
         ]
-        if not wires or session is None or session.is_sse:
+        if not exchanges or session is None or session.is_sse:
             return
-        ids = wires[place % len(wires)].ids
+        ids = exchanges[place % len(exchanges)].event_ids
         id = ids[event % len(ids)]
         name, _, number = id.rpartition(b"-")
         stream = session.streams.get(name)
         alive = self.endpoint.sessions.get(session.id) is session
-        self._get(who, id, must=alive and stream is not None and stream.reaches(int(number)))
+        self._get(client_number, id, must=alive and stream is not None and stream.reaches(int(number)))
 
-    def _guess(self, who: int, id: bytes) -> None:
-        client = self._clients[who]
+    def _resume_unknown(self, client_number: int, id: bytes) -> None:
+        client = self._clients[client_number]
         if client.session is not None and not client.session.is_sse:
-            self._get(who, id)
+            self._get(client_number, id)
 
-    def _steal(self, who: int, whom: int) -> None:
-        thief, owner = self._clients[who], self._clients[whom]
-        if thief.principal == owner.principal or owner.session is None:
+    def _use_foreign_session(self, client_number: int, other: int) -> None:
+        client, owner = self._clients[client_number], self._clients[other]
+        if client.principal == owner.principal or owner.session is None:
             return
         before = self._state(owner.session)
         for id in (owner.session.id, b"f" * 32):
             named = (b"mcp-session-id", id)
-            stranger = Client(who)
+            stranger = FuzzClient(client_number)
             if owner.session.is_sse:
                 stranger.target = b"/mcp?session_id=" + id
                 headers = []
@@ -355,13 +358,13 @@ class RouterScript:
                 (b"GET", [(b"accept", b"text/event-stream"), (b"last-event-id", b"0-0")], None),
                 (b"DELETE", [], None),
             ):
-                wire = self._request(stranger, verb, [*headers, *more], body)
-                self._settle()
-                assert wire.head is not None
-                assert wire.head.status == 404
-                assert wire.ended
-        bodies = [wire.body for wire in self._seen.wires[-8:]]
-        assert bodies[:4] == bodies[4:], "a foreign session is told apart from one that there is not"
+                observed = self._request(stranger, verb, [*headers, *more], body)
+                self._process_events()
+                assert observed.head is not None
+                assert observed.head.status == 404
+                assert observed.ended
+        bodies = [observed.body for observed in self._checker.exchanges[-8:]]
+        assert bodies[:4] == bodies[4:], "a foreign session differs from an unknown one"
         assert self._state(owner.session) == before
 
     def _state(self, session: Session) -> tuple[Any, ...]:
@@ -371,79 +374,79 @@ class RouterScript:
             dict(session.by_id),
         )
 
-    def _delete(self, who: int) -> None:
-        client = self._clients[who]
+    def _delete(self, client_number: int) -> None:
+        client = self._clients[client_number]
         if client.session is not None:
             self._request(client, b"DELETE", client.headers)
-            self._seen.outcomes.add("deleted")
+            self._checker.outcomes.add("deleted")
 
     # -- Wires -------------------------------------------------------------------------------------------------------------
 
-    def _drop(self, place: int) -> None:
-        if self._seen.open:
-            wire = self._seen.open[place % len(self._seen.open)]
-            self._hang_up(wire)
+    def _disconnect_at(self, place: int) -> None:
+        if self._checker.unfinished:
+            observed = self._checker.unfinished[place % len(self._checker.unfinished)]
+            self._disconnect(observed)
 
-    def _hang_up(self, wire: Wire) -> None:
-        wire.gone = True
-        self._seen.outcomes.add(f"gone while {wire.exchange.mode.name}")
-        wire.exchange.disconnected(self._now)
-        wire.exchange.disconnected(self._now)
-        assert wire.exchange.actions_to_send() == []
+    def _disconnect(self, observed: ObservedExchange) -> None:
+        observed.disconnected = True
+        self._checker.outcomes.add(f"disconnected while {observed.exchange.mode.name}")
+        observed.exchange.disconnected(self._now)
+        observed.exchange.disconnected(self._now)
+        assert observed.exchange.actions_to_send() == []
 
-    def _deaf(self, place: int) -> None:
-        if self._seen.open:
-            self._seen.open[place % len(self._seen.open)].deaf = True
+    def _stop_reading(self, place: int) -> None:
+        if self._checker.unfinished:
+            self._checker.unfinished[place % len(self._checker.unfinished)].paused = True
 
-    def _hear(self, place: int) -> None:
-        deaf = [wire for wire in self._seen.open if wire.deaf]
-        if deaf:
-            wire = deaf[place % len(deaf)]
-            wire.deaf = False
-            self._seen.read(wire)
+    def _resume_reading(self, place: int) -> None:
+        paused = [observed for observed in self._checker.unfinished if observed.paused]
+        if paused:
+            observed = paused[place % len(paused)]
+            observed.paused = False
+            self._checker.read(observed)
 
     # -- Handlers ----------------------------------------------------------------------------------------------------------
 
-    def _handler(self, place: int) -> Running | None:
+    def _running_at(self, place: int) -> RunningRequest | None:
         return self._running[place % len(self._running)] if self._running else None
 
-    def _speak(self, place: int, say: Callable[[Running, str], object]) -> None:
-        running = self._handler(place)
+    def _act(self, place: int, action: Callable[[RunningRequest, str], object]) -> None:
+        running = self._running_at(place)
         if running is None:
             return
         try:
-            say(running, running.call.mark if running.call is not None else "")
+            action(running, running.call.mark if running.call is not None else "")
         except LocalProtocolError:
-            self._seen.outcomes.add("refused to say")
+            self._checker.outcomes.add("send refused")
         running.conversation.touch()
 
-    def _note(self, place: int, times: int) -> None:
-        def say(running: Running, mark: str) -> None:
+    def _progress(self, place: int, times: int) -> None:
+        def action(running: RunningRequest, mark: str) -> None:
             for _ in range(times):
-                running.told += 1
+                running.progress_count += 1
                 running.conversation.conn.send_progress(
-                    running.id, running.told, message=f"{mark} {'x' * 40}"
+                    running.id, running.progress_count, message=f"{mark} {'x' * 40}"
                 )
 
-        self._speak(place, say)
+        self._act(place, action)
 
-    def _ask(self, place: int) -> None:
-        self._speak(
+    def _request_roots(self, place: int) -> None:
+        self._act(
             place,
             lambda it, mark: it.conversation.conn.send_request("roots/list", related=it.id, meta={"m": mark}),
         )
 
     def _log(self, place: int) -> None:
-        self._speak(place, lambda it, mark: it.conversation.conn.send_log("error", mark))
+        self._act(place, lambda it, mark: it.conversation.conn.send_log("error", mark))
 
     def _release(self, place: int, notes: int) -> None:
-        self._note(place, notes)
-        running = self._handler(place)
+        self._progress(place, notes)
+        running = self._running_at(place)
         if running is not None and running.conversation.release(running.id, 0.5):
-            self._seen.outcomes.add("released")
+            self._checker.outcomes.add("released")
 
-    def _finish_one(self, place: int, how: str) -> None:
-        running = self._handler(place)
+    def _finish_request(self, place: int, how: str) -> None:
+        running = self._running_at(place)
         if running is None:
             return
         self._running.remove(running)
@@ -452,31 +455,33 @@ class RouterScript:
         if how == "error":
             sent = conversation.conn.send_error(running.id, t.ErrorData(code=-32602, message=mark))
         else:
-            size = 600 if how == "much" else 1
+            size = 600 if how == "large" else 1
             result = {"content": [{"type": "text", "text": mark + "x" * size}]}
             sent = conversation.conn.send_result(running.id, Raw(encoded(result)))
         assert sent is not running.cancelled
         conversation.touch()
-        self._settle()
+        self._process_events()
         if sent and call is not None:
-            self._must_be_heard(call)
+            self._check_delivered(call)
 
-    def _must_be_heard(self, call: Call) -> None:
-        """It was answered: somebody has heard it, or it waits for who does not read or is away."""
+    def _check_delivered(self, call: ToolCall) -> None:
+        """Check that a response was received, or is retained for a client that does not read it
+        yet.
+        """
         stream = call.stream
         assert stream is not None
-        wire = self._seen.by_exchange[stream.exchange] if stream.exchange is not None else None
-        if call.answered or (wire is not None and wire.deaf):
+        observed = self._checker.by_exchange[stream.exchange] if stream.exchange is not None else None
+        if call.answered_at or (observed is not None and observed.paused):
             return
-        assert wire is None or (stream.batch and stream.pending), "an answer was not told"
+        assert observed is None or (stream.batch and stream.pending), "a response was not sent"
         if any(call.mark.encode() in data for _, data, _ in stream.log):
             return
-        knew = any(each.ids and each.exchange.stream is stream for each in self._seen.wires)
-        assert not (self._roomy and knew and stream.owner is not None), "an answer was lost"
-        self._seen.outcomes.add("nobody is there")
+        knew = any(each.event_ids and each.exchange.stream is stream for each in self._checker.exchanges)
+        assert not (self._retains_all and knew and stream.owner is not None), "a response was lost"
+        self._checker.outcomes.add("client is gone")
 
     def _change(self) -> None:
-        for conversation, closed in self._conversations.items():
+        for conversation, closed in self._closed_by_conversation.items():
             if not closed:
                 conversation.conn.send_change(next(iter(LISTS.values())))
                 conversation.touch()
@@ -486,36 +491,36 @@ class RouterScript:
     def _wait(self, seconds: float) -> None:
         self._now += seconds
         if self._now >= self._limits.event_age:
-            self._roomy = False  # from here on something may have been forgotten
-        self.site.handle_timeout(self._now)
-        self._settle()
-        due = self.site.next_deadline()
-        assert due is None or due > self._now, "a deadline has passed, and nothing was done"
+            self._retains_all = False  # retained events may have expired
+        self.router.handle_timeout(self._now)
+        self._process_events()
+        due = self.router.next_deadline()
+        assert due is None or due > self._now, "the next deadline has already passed"
 
-    def _wind_down(self) -> None:
-        self.site.wind_down()
-        self._seen.outcomes.add("wound down")
+    def _shutdown(self) -> None:
+        self.router.wind_down()
+        self._checker.outcomes.add("shut down")
 
     def _close(self) -> None:
-        self.site.close()
+        self.router.close()
         self._closed = True
 
     def _finish(self) -> None:
-        self._check_kept()
+        self._check_resumable()
         self._close()
-        self._settle()
-        while self._halves:
-            self._rest(0)
-        for wire in self._seen.open:
-            if wire.deaf:
-                self._hang_up(wire)
-        self._settle()
-        assert not self._seen.open, "a response does not end"
+        self._process_events()
+        while self._partial_posts:
+            self._finish_post(0)
+        for observed in self._checker.unfinished:
+            if observed.paused:
+                self._disconnect(observed)
+        self._process_events()
+        assert not self._checker.unfinished, "a response does not end"
         while self._running:
             running = self._running[0]
-            assert running.cancelled, "a handler was not told to end"
-            self._finish_one(0, "result")
-        self._settle()
+            assert running.cancelled, "a handler was not cancelled"
+            self._finish_request(0, "result")
+        self._process_events()
         endpoint = self.endpoint
         held = (
             *(endpoint.sessions, endpoint.alone, endpoint.dirty, endpoint.events, endpoint.ready),
@@ -523,54 +528,54 @@ class RouterScript:
             *(endpoint.log.bytes, list(endpoint.log._streams), endpoint.log._shelves),
         )
         assert not any(held), f"something is left: {held}"
-        assert self.site.next_deadline() is None
-        assert self.site.idle
-        assert all(self._conversations.values()), "a conversation does not end"
+        assert self.router.next_deadline() is None
+        assert self.router.idle
+        assert all(self._closed_by_conversation.values()), "a conversation does not end"
 
-    def _check_kept(self) -> None:
-        """Who was lost comes back, and hears the rest."""
-        if not self._roomy or self._closed:
+    def _check_resumable(self) -> None:
+        """Resume every interrupted stream, and check that the rest arrives."""
+        if not self._retains_all or self._closed:
             return
         for client in self._clients:
             session = client.session
             if session is None or session.is_sse or self.endpoint.sessions.get(session.id) is not session:
                 continue
             for name, stream in list(session.streams.items()):
-                heard = client.heard.get((session, name))
-                if stream.exchange is not None or stream.lasting or not heard:
+                received = client.received.get((session, name))
+                if stream.exchange is not None or stream.lasting or not received:
                     continue
-                last = max(heard)
-                wire = self._get(client.number, b"%b-%d" % (name, last), must=True)
-                assert max(client.heard[session, name]) == stream.last
-                assert wire.ended is stream.over
-                self._seen.outcomes.add("came back at last")
+                last = max(received)
+                observed = self._get(client.number, b"%b-%d" % (name, last), must=True)
+                assert max(client.received[session, name]) == stream.last
+                assert observed.ended is stream.over
+                self._checker.outcomes.add("resumed at the end")
 
-    # -- What is done and checked after each step --------------------------------------------------------------------------
+    # -- After each step -------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
+    def _process_events(self) -> None:
         while True:
-            while (found := self.site.next_event()) is not NEED_DATA:
-                self._take(*found)
-            ready = self.site.ready()
+            while (found := self.router.next_event()) is not NEED_DATA:
+                self._handle_event(*found)
+            ready = self.router.ready()
             if not ready:
                 break
             for exchange in ready:
-                wire = self._seen.by_exchange[exchange]
-                assert not wire.gone, "who is gone has something to write"
-                if not wire.deaf:
-                    self._seen.read(wire)
-        for wire in self._seen.open:
-            if not wire.deaf:
-                assert wire.exchange.actions_to_send() == [], "nobody said that there is something to write"
-        self._seen.check(self._conversations)
+                observed = self._checker.by_exchange[exchange]
+                assert not observed.disconnected, "a disconnected exchange is ready"
+                if not observed.paused:
+                    self._checker.read(observed)
+        for observed in self._checker.unfinished:
+            if not observed.paused:
+                assert observed.exchange.actions_to_send() == [], "an exchange has output but is not ready"
+        self._checker.check(self._closed_by_conversation)
 
-    def _take(self, conversation: Conversation, event: Any) -> None:
-        assert not self._conversations.get(conversation), "something happens behind the end"
-        self._conversations[conversation] = isinstance(event, ConnectionClosed)
+    def _handle_event(self, conversation: Conversation, event: Any) -> None:
+        assert not self._closed_by_conversation.get(conversation), "an event after ConnectionClosed"
+        self._closed_by_conversation[conversation] = isinstance(event, ConnectionClosed)
         if isinstance(event, RequestReceived):
             marks = MARK.search(bytes(event.raw))
-            call = self._seen.by_mark[marks.group().decode()] if marks is not None else None
-            self._running.append(Running(conversation, event.id, call))
+            call = self._checker.by_mark[marks.group().decode()] if marks is not None else None
+            self._running.append(RunningRequest(conversation, event.id, call))
         elif isinstance(event, RequestCancelled):
             (running,) = [
                 each
@@ -579,34 +584,34 @@ class RouterScript:
                 and (each.id, type(each.id)) == (event.id, type(event.id))
             ]
             running.cancelled = True
-            self._seen.outcomes.add("cancelled")
+            self._checker.outcomes.add("cancelled")
 
 
 _STEPS: Final[dict[str, Callable[..., object]]] = {
-    "begin": RouterScript._begin,
+    "initialize": RouterScript._initialize,
     "call": RouterScript._call,
     "batch": RouterScript._batch,
     "ping": RouterScript._ping,
-    "say": RouterScript._say,
-    "half": RouterScript._half,
-    "rest": RouterScript._rest,
+    "post": RouterScript._post_bytes,
+    "begin_post": RouterScript._begin_post,
+    "finish_post": RouterScript._finish_post,
     "cancel": RouterScript._cancel,
-    "answer_ours": RouterScript._answer_ours,
-    "get": RouterScript._get_own,
+    "respond": RouterScript._respond,
+    "get": RouterScript._get_standalone,
     "resume": RouterScript._resume,
-    "guess": RouterScript._guess,
-    "steal": RouterScript._steal,
+    "resume_unknown": RouterScript._resume_unknown,
+    "use_foreign_session": RouterScript._use_foreign_session,
     "delete": RouterScript._delete,
-    "drop": RouterScript._drop,
-    "deaf": RouterScript._deaf,
-    "hear": RouterScript._hear,
-    "note": RouterScript._note,
-    "ask": RouterScript._ask,
+    "disconnect": RouterScript._disconnect_at,
+    "stop_reading": RouterScript._stop_reading,
+    "resume_reading": RouterScript._resume_reading,
+    "progress": RouterScript._progress,
+    "request": RouterScript._request_roots,
     "log": RouterScript._log,
     "release": RouterScript._release,
-    "finish": RouterScript._finish_one,
+    "finish": RouterScript._finish_request,
     "change": RouterScript._change,
     "wait": RouterScript._wait,
-    "wind_down": RouterScript._wind_down,
+    "shutdown": RouterScript._shutdown,
     "close": RouterScript._close,
 }
