@@ -1,10 +1,11 @@
-# Invariant: whatever arguments a peer gives to a tool, a prompt or a resource, its request gets one answer: a result, or
-# -32602 (for a resource: what its revision says for "not found"); the function sees only values of the types it declares;
-# no exception leaks, neither out of the connection nor to the log.
-"""A `Server` of many kinds of parameters, reached by whole messages through a `Connection` and a `Service`.
+# Invariant: for any arguments of a tool, a prompt or a resource, the request gets one response: a result, or -32602 (for a
+# resource: the code of its revision for "not found"). The function sees only values of the types that it declares. No exception
+# leaks, neither out of the connection nor into the log.
+"""A `Server` with many kinds of parameters, reached by whole messages through a `Connection` and a
+`Service`.
 
-Each function checks what it is given with plain `isinstance`, so that a value of a wrong type is an exception in a
-handler, which the log would show.
+Each function checks its arguments with plain `isinstance`. A value of a wrong type is therefore an
+exception in a handler, which would be logged.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from .targets import Target
 from .values import encoded, json_objects, json_values, texts, weighted
 from .verdicts import classify
 
-# revision; method; the member that names what is asked for; the arguments as they stand on the wire, None for none
+# revision; method; name or URI; the encoded arguments, None for none
 Case: TypeAlias = tuple[str, str, str, bytes | None]
 
-# -- What is offered ---------------------------------------------------------------------------------------------------
+# -- The server ------------------------------------------------------------------------------------------------------
 
 
 class Colour(enum.Enum):
@@ -87,7 +88,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 def _is(value: Any, *kinds: type) -> Any:
     assert isinstance(value, kinds), f"{value!r} is no {kinds}"
-    # To Python a bool is an int; to JSON, and to who reads a schema, it is not.
+    # In Python a bool is an int; in JSON Schema it is not.
     assert not isinstance(value, bool) or bool in kinds, f"{value!r} is no {kinds}"
     return value
 
@@ -100,7 +101,7 @@ def text(a: str, b: str = "x", c: str | None = None) -> str:
     return f"{a}{b}{c}"
 
 
-def numbers(a: int, b: float, c: bool, d: int | float | None = None, e: Positive = 1) -> float:  # noqa: PYI041 - people write it
+def numbers(a: int, b: float, c: bool, d: int | float | None = None, e: Positive = 1) -> float:  # noqa: PYI041 - users write it
     """Numbers."""
     _is(a, int)
     _is(b, float, int)
@@ -110,7 +111,7 @@ def numbers(a: int, b: float, c: bool, d: int | float | None = None, e: Positive
     return a if c else 0.5
 
 
-def choices(a: Literal["x", 1, None], b: Colour, c: Level = Level.LOW, d: Short = "") -> Colour:  # noqa: PYI061 - so is this
+def choices(a: Literal["x", 1, None], b: Colour, c: Level = Level.LOW, d: Short = "") -> Colour:  # noqa: PYI061 - users write it
     """Choices."""
     assert a in ("x", 1, None)
     _is(b, Colour)
@@ -156,7 +157,7 @@ def exotic(
     f: dt.timedelta | None = None,
     g: dt.time | None = None,
 ) -> str:
-    """What JSON has no type for."""
+    """Types that JSON does not have."""
     _is(a, dt.datetime, type(None))
     _is(b, dt.date, type(None))
     _is(c, uuid.UUID, type(None))
@@ -228,41 +229,41 @@ TOOLS: Final = tuple("text numbers choices lists objects exotic anything none gi
 def check(case: Case) -> Iterable[str]:
     version, method, name, arguments = case
     server = _server()
-    asked = method if method == "resources/read" else f"{method} {name}"
+    requested = method if method == "resources/read" else f"{method} {name}"
     dialect = DIALECTS[version]
     peer = Peer(dialect, CLIENT_CAPABILITIES) if dialect.stateful else None
     conn = Connection(Role.SERVER, server.config(), peer=peer)
     service = Service(server, conn, _Runtime())
     message = _message(version, method, name, arguments)
-    verdict = classify(message)
+    classified = classify(message)
     conn.receive_message(message, 0.0)
     rejected = False
     while (event := conn.next_event()) is not NEED_DATA:
         rejected = rejected or isinstance(event, MessageRejected)
         if isinstance(event, RequestReceived):
-            assert service.take(event) is None, "a plain function is run at once"
+            assert service.take(event) is None, "a plain function needs no job"
     answers = [json.loads(sent.data) for sent in conn.messages_to_send()]
     assert len(answers) == 1, f"{len(answers)} answers"
     (answer,) = answers
-    if verdict.kind == "request":
+    if classified.kind == "request":
         assert answer["id"] == 7
     if "error" in answer:
         code = answer["error"]["code"]
         allowed = {dialect.codes[Fault.INVALID_PARAMS]}
         if method == "resources/read":
             allowed.add(dialect.codes[Fault.RESOURCE_NOT_FOUND])
-        if verdict.kind != "request":
+        if classified.kind != "request":
             allowed |= {dialect.codes[Fault.INVALID_REQUEST], dialect.codes[Fault.PARSE]}
         assert code in allowed, answer
-        yield f"{asked}: {code}, {'refused' if rejected else 'answered'}"
+        yield f"{requested}: {code}, {'rejected' if rejected else 'answered'}"
         yield f"{code}: {' '.join(answer['error']['message'].split()[:2])}"
     else:
-        faulty = answer["result"].get("isError", False)
-        if faulty:
+        is_error = answer["result"].get("isError", False)
+        if is_error:
             assert dialect.tool_argument_faults_are_results
-            said = answer["result"]["content"][0]["text"]
-            yield f"{name} told: {' '.join(said.split()[:2])}"
-        yield f"{asked}: {'isError' if faulty else 'result'}"
+            error_text = answer["result"]["content"][0]["text"]
+            yield f"{name} error: {' '.join(error_text.split()[:2])}"
+        yield f"{requested}: {'isError' if is_error else 'result'}"
     assert conn.in_flight == 0
     assert service.idle
 
@@ -278,7 +279,7 @@ def _message(version: str, method: str, name: str, arguments: bytes | None) -> b
 
 class _Runtime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> NoReturn:
-        raise AssertionError(f"an exception that was not meant for the peer: {exc!r}") from exc
+        raise AssertionError(f"an unexpected exception in a handler: {exc!r}") from exc
 
 
 # -- Cases -------------------------------------------------------------------------------------------------------------

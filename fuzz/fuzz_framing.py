@@ -1,8 +1,8 @@
-# Invariant: however bytes are split, the lines are the same, and they are what splitting the whole at newlines gives; a
-# line over the limit is told once; what is held, and the time it takes, grow no faster than what came in.
-"""Newline framing by `mcp_core._framing`. Nothing may be raised, whatever comes.
+# Invariant: however bytes are split, the lines are those of splitting the whole at newlines; a line over the limit is
+# reported once; memory and time grow at most linearly with the input.
+"""Newline framing by `mcp_core.jsonrpc`. Nothing may be raised, for any input.
 
-The second opinion is `bytes.split` of the whole input.
+The oracle is `bytes.split` of the whole input.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .targets import Target
 from .timing import run_within
 from .values import weighted
 
-# limit; chunks; how many times they come one after the other; how many lines are taken after each chunk, 0 for all
+# limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for all
 Case: TypeAlias = tuple[int, list[bytes], int, int]
 
-# For the objects themselves; a growing array takes a little more than it needs.
+# For the objects themselves; a growing array allocates a little more than it needs.
 SLACK: Final = 2_000
 # Seconds.
 PER_CHUNK: Final = 50e-6
@@ -35,16 +35,16 @@ START: Final = 0.05
 
 
 def check(case: Case) -> Iterable[str]:
-    limit, chunks, times, taken = case
-    data = b"".join(chunks) * times
-    wanted = _expected(data, limit)
-    assert _lines(limit, [data]) == wanted, "the whole is read in another way"
-    allowed = START + PER_CHUNK * len(chunks) * times + PER_BYTE * len(data)
-    found = run_within(allowed, lambda: _lines(limit, chunks * times, taken))
-    assert found == wanted, "it matters how the bytes are split, or when lines are taken"
+    limit, chunks, repeats, maximum = case
+    data = b"".join(chunks) * repeats
+    expected = _expected(data, limit)
+    assert _lines(limit, [data]) == expected, "the whole input gives other lines"
+    allowed = START + PER_CHUNK * len(chunks) * repeats + PER_BYTE * len(data)
+    found = run_within(allowed, lambda: _lines(limit, chunks * repeats, maximum))
+    assert found == expected, "the split, or the time of reading, changes the lines"
     if len(data) <= 64:
-        assert _lines(limit, [data[i : i + 1] for i in range(len(data))]) == wanted, "byte by byte"
-    lines, in_line = wanted
+        assert _lines(limit, [data[i : i + 1] for i in range(len(data))]) == expected, "byte by byte"
+    lines, in_line = expected
     yield f"{min(len(lines), 3)} lines, {'in a line' if in_line else 'at an end'}"
     yield f"{min(lines.count(OVERLONG), 3)} overlong"
     returns = any(b"\r" in line for line in lines if line is not OVERLONG)
@@ -53,39 +53,39 @@ def check(case: Case) -> Iterable[str]:
 
 
 def _expected(data: bytes, limit: int) -> tuple[list[Any], bool]:
-    """The lines, and whether the input stops in the middle of one."""
-    *whole, rest = data.split(b"\n")
-    stripped = [line.removesuffix(b"\r") for line in whole]
+    """Return the lines, and whether the input ends inside one."""
+    *complete, rest = data.split(b"\n")
+    stripped = [line.removesuffix(b"\r") for line in complete]
     lines: list[Any] = [OVERLONG if len(line) > limit else line for line in stripped]
-    # The last byte may be a return that does not count; another one makes the line overlong, however it goes on.
+    # The last byte may be a CR that does not count. One byte more makes the line too long in any case.
     if len(rest) > limit + 1:
         lines.append(OVERLONG)
     return lines, bool(rest)
 
 
-def _lines(limit: int, chunks: list[bytes], taken: int = 0) -> tuple[list[Any], bool]:
+def _lines(limit: int, chunks: list[bytes], maximum: int = 0) -> tuple[list[Any], bool]:
     buffer = LineBuffer(limit)
     lines: list[Any] = []
     for chunk in chunks:
         buffer.feed(chunk)
-        lines += _taken(buffer, taken)
-        if not taken:
-            assert _held(buffer) <= 2 * limit + len(chunk) + SLACK, f"{buffer!r} keeps what it has read"
-    lines += _taken(buffer, 0)
+        lines += _next_lines(buffer, maximum)
+        if not maximum:
+            assert _memory(buffer) <= 2 * limit + len(chunk) + SLACK, f"{buffer!r} keeps what it has read"
+    lines += _next_lines(buffer, 0)
     assert buffer.next_line() is None, "there was another line"
     return lines, buffer.in_line
 
 
-def _taken(buffer: LineBuffer, most: int) -> list[Any]:
-    """The next lines, all of them for 0."""
+def _next_lines(buffer: LineBuffer, maximum: int) -> list[Any]:
+    """Return the next lines, at most `maximum`, or all for 0."""
     lines: list[Any] = []
-    while (not most or len(lines) < most) and (line := buffer.next_line()) is not None:
+    while (not maximum or len(lines) < maximum) and (line := buffer.next_line()) is not None:
         lines.append(line)
     return lines
 
 
-def _held(buffer: LineBuffer) -> int:
-    """Bytes of memory that it holds on to, whatever they are for."""
+def _memory(buffer: LineBuffer) -> int:
+    """Return the memory that a buffer holds, in bytes."""
     parts = [getattr(buffer, name) for name in LineBuffer.__slots__]
     inner = [item for part in parts if isinstance(part, deque) for item in part]
     return sum(map(sys.getsizeof, [*parts, *inner]))
@@ -111,8 +111,8 @@ def _case(draw: DrawFn) -> Case:
 def _large(draw: DrawFn) -> Case:
     limit = draw(st.sampled_from((0, 10, 1_000, 65_536, 100_000)))
     chunk = draw(st.sampled_from((b"x", b"x" * 1_000, b"x\n", b"\n", b"\r\n", b"x" * 70_000 + b"\n")))
-    times = draw(st.sampled_from((10, 1_000, 100_000 // len(chunk) + 1)))
-    return limit, [chunk], min(times, 300_000 // len(chunk)), draw(st.integers(0, 1))
+    repeats = draw(st.sampled_from((10, 1_000, 100_000 // len(chunk) + 1)))
+    return limit, [chunk], min(repeats, 300_000 // len(chunk)), draw(st.integers(0, 1))
 
 
 def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
@@ -123,9 +123,9 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
 
     @st.composite
     def recorded(draw: DrawFn) -> Case:
-        limit, chunks, times, taken = draw(st.sampled_from(small))
+        limit, chunks, repeats, maximum = draw(st.sampled_from(small))
         again = draw(split(st.just(damage(draw, b"".join(chunks)))))
-        return limit, again, times, draw(st.sampled_from((taken, 0, 1)))
+        return limit, again, repeats, draw(st.sampled_from((maximum, 0, 1)))
 
     return weighted((3, made), (1, recorded()))
 

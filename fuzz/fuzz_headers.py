@@ -1,10 +1,10 @@
-# Invariant: every text comes back out of a header, and a value has one meaning or none; what a client says of a request its
-# server takes; what a server takes says in its headers just what its body says, whoever wrote them; and whatever a schema is, it
-# is either a map of properties that are really reached, or wrong.
-"""Mirrored headers by `mcp_core.http` and `mcp_core._param_headers`. Only `ValueError` may be raised, and not by a server.
+# Invariant: every text survives a header, and a value has one meaning or none. A server accepts what a client sends. What a
+# server accepts has the same values in its headers as in its body, for any writer. Every schema is either a map of
+# properties that are really reached, or invalid.
+"""Mirrored headers by `mcp_core.http`. Only `ValueError` may be raised, and not by a server.
 
-The judge reads headers with the base64 and the JSON of the standard library. It is lenient where the core need not be: with how
-numbers are written.
+The oracle reads headers with the base64 and the JSON of the standard library. It is more lenient
+than the core needs to be about the notation of numbers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .mutations import damage
 from .targets import Target
 from .values import encoded, json_objects, json_values, texts, weighted
 
-# the tool's schema; its name; arguments; how the headers are edited: what is done, to which, with what value
+# the tool's schema; its name; arguments; edits of the headers: operation, index, value
 Case: TypeAlias = tuple[Any, str, Any, list[tuple[str, int, bytes]]]
 
 VERSION: Final = "2026-07-28"
 ROW: Final = DIALECTS[VERSION].receives[Role.SERVER]["tools/call"]
 SAFE: Final = 2**53 - 1
-# One of these is in whatever a server says.
-_VERDICTS: Final = ("taken", "missing", "more than once", "no value", "malformed", "the body has", "2^53-1")
+# Each result of the server contains one of these.
+_OUTCOMES: Final = ("taken", "missing", "more than once", "no value", "malformed", "the body has", "2^53-1")
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_PLACES: Final = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+_SUBSCHEMA_MAPS: Final = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 
 
 def check(case: Case) -> Iterable[str]:
@@ -48,36 +48,38 @@ def check(case: Case) -> Iterable[str]:
     try:
         mirrored = param_headers(schema)
     except ValueError:
-        assert not _is_right(schema), "a good schema is refused"
-        yield "a wrong schema"
+        assert not _is_valid(schema), "a valid schema is rejected"
+        yield "an invalid schema"
         mirrored = {("a",): "A", ("b",): "B", ("c", "a"): "C"}
     else:
-        assert _is_right(schema), "a wrong schema is taken"
+        assert _is_valid(schema), "an invalid schema is accepted"
         assert mirrored == {path: node["x-mcp-header"] for path, node in _annotated(schema, ())}
         yield f"a schema with {min(len(mirrored), 3)} headers"
     params = {"name": name, "arguments": arguments}
     try:
         headers = request_headers(ROW, params, VERSION, mirrored)
     except ValueError:
-        assert any(_is_unsafe(_at(arguments, path)) for path in mirrored), "a client cannot say its arguments"
-        yield "an integer that no header can say"
+        assert any(_is_unsafe_integer(_value_at(arguments, path)) for path in mirrored), (
+            "a client cannot encode its arguments"
+        )
+        yield "an unsafe integer"
         headers = request_headers(ROW, params, VERSION)
     else:
-        assert _problem(headers, params, mirrored) is None, "a server refuses what a client says"
+        assert _find_error(headers, params, mirrored) is None, "a server rejects what a client sends"
         assert all(value.isascii() and value.decode().isprintable() for _, value in headers)
-        assert _agree(headers, name, arguments, mirrored)
+        assert _matches_body(headers, name, arguments, mirrored)
     edited = _edited(headers, edits)
-    problem = _problem(edited, params, mirrored)
-    if problem is None:
-        assert _agree(edited, name, arguments, mirrored), f"{edited} were taken"
+    error = _find_error(edited, params, mirrored)
+    if error is None:
+        assert _matches_body(edited, name, arguments, mirrored), f"{edited} were accepted"
     else:
-        assert problem.startswith("Header mismatch: ")
-        assert len(problem) < 1_000
-    verdict = next(words for words in _VERDICTS if words in (problem or "taken"))
-    yield f"{min(len(headers) - 3, 3)} values, {'edited' if edits else 'as they are'}: {verdict}"
+        assert error.startswith("Header mismatch: ")
+        assert len(error) < 1_000
+    outcome = next(words for words in _OUTCOMES if words in (error or "taken"))
+    yield f"{min(len(headers) - 3, 3)} values, {'edited' if edits else 'unchanged'}: {outcome}"
 
 
-def _problem(headers: list[tuple[bytes, bytes]], params: Any, mirrored: Any) -> str | None:
+def _find_error(headers: list[tuple[bytes, bytes]], params: Any, mirrored: Any) -> str | None:
     raw = encoded(params)
     mirror = Mirror(headers, lambda tool: mirrored)
     found = mirror.check_head("tools/call", VERSION, ROW, raw)
@@ -93,7 +95,7 @@ def _edited(
         match edit:
             case "drop":
                 del headers[index : index + 1]
-            case "say":
+            case "set":
                 headers[index : index + 1] = [(header, value) for header, _ in headers[index : index + 1]]
             case "repeat":
                 headers += [(header, value) for header, _ in headers[index : index + 1]]
@@ -101,15 +103,15 @@ def _edited(
                 headers += headers[index : index + 1]
             case "encode":
                 headers[index : index + 1] = [
-                    (header, b"=?base64?%b?=" % base64.b64encode(said))
-                    for header, said in headers[index : index + 1]
+                    (header, b"=?base64?%b?=" % base64.b64encode(original))
+                    for header, original in headers[index : index + 1]
                 ]
             case "add":
                 headers.append((b"mcp-param-" + (b"a", b"b", b"c", b"region")[place % 4], value))
     return headers
 
 
-# -- What is right -----------------------------------------------------------------------------------------------------
+# -- The oracle --------------------------------------------------------------------------------------------------------
 
 
 def _check_text(text: str) -> Iterable[str]:
@@ -131,7 +133,7 @@ def _check_value(value: bytes) -> Iterable[str]:
 
 
 def _text(value: bytes) -> str | None:
-    """What a header says to somebody else."""
+    """Return what another reader makes of a header value, or None."""
     value = value.strip(b" \t")
     found = re.fullmatch(rb"=\?base64\?(.*)\?=", value, re.DOTALL)
     try:
@@ -142,38 +144,38 @@ def _text(value: bytes) -> str | None:
         return None
 
 
-def _agree(headers: list[tuple[bytes, bytes]], name: str, arguments: Any, mirrored: Any) -> bool:
-    """Whether anybody who reads the headers would act on what the body says."""
-    said: dict[bytes, list[str | None]] = {}
+def _matches_body(headers: list[tuple[bytes, bytes]], name: str, arguments: Any, mirrored: Any) -> bool:
+    """True if every reader of the headers would act on what the body says."""
+    values: dict[bytes, list[str | None]] = {}
     for header, value in headers:
-        said.setdefault(header, []).append(_text(value))
+        values.setdefault(header, []).append(_text(value))
     head = {b"mcp-protocol-version": VERSION, b"mcp-method": "tools/call", b"mcp-name": name}
-    if any(said.get(header) != [wanted] for header, wanted in head.items()):
+    if any(values.get(header) != [expected] for header, expected in head.items()):
         return False
     for path, suffix in mirrored.items():
-        found = said.get(b"mcp-param-" + suffix.lower().encode(), [])
-        value = _at(arguments, path)
+        found = values.get(b"mcp-param-" + suffix.lower().encode(), [])
+        value = _value_at(arguments, path)
         if not found:
             if isinstance(value, str | bool | int) or (isinstance(value, float) and value.is_integer()):
                 return False
-        elif len(found) > 1 or value is None or not _is_said(found[0], value):
+        elif len(found) > 1 or value is None or not _matches_value(found[0], value):
             return False
     return True
 
 
-def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+def _value_at(arguments: Any, path: tuple[str, ...]) -> Any:
     arguments = json.loads(json.dumps(arguments))
     for key in path:
         arguments = arguments.get(key) if isinstance(arguments, dict) else None
     return arguments
 
 
-def _is_said(text: str | None, value: Any) -> bool:
+def _matches_value(text: str | None, value: Any) -> bool:
     if isinstance(value, bool):
         return text == json.dumps(value)
     if isinstance(value, str):
         return text == value
-    if not isinstance(value, int | float) or _is_unsafe(value):
+    if not isinstance(value, int | float) or _is_unsafe_integer(value):
         return False
     if text is None or not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
         return False
@@ -182,12 +184,12 @@ def _is_said(text: str | None, value: Any) -> bool:
     )
 
 
-def _is_unsafe(value: Any) -> bool:
+def _is_unsafe_integer(value: Any) -> bool:
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return whole and abs(value) > SAFE
 
 
-def _is_right(schema: Any) -> bool:
+def _is_valid(schema: Any) -> bool:
     names: set[str] = set()
     for path, node in _annotated(schema, ()):
         name, kind = node["x-mcp-header"], node.get("type")
@@ -208,7 +210,7 @@ def _annotated(node: Any, path: Any) -> Iterable[tuple[Any, dict[str, Any]]]:
     if "x-mcp-header" in node:
         yield path, node
     for key, value in node.items():
-        if key in _PLACES and isinstance(value, dict):
+        if key in _SUBSCHEMA_MAPS and isinstance(value, dict):
             for name, child in value.items():
                 if isinstance(child, dict):
                     reached = key == "properties" and path is not None
@@ -219,7 +221,7 @@ def _annotated(node: Any, path: Any) -> Iterable[tuple[Any, dict[str, Any]]]:
 
 # -- Cases -------------------------------------------------------------------------------------------------------------
 
-_MARKED: Final = (
+_BASE64_LIKE: Final = (
     "=?base64?=",
     "=?base64??=",
     "=?base64?QQ==?=",
@@ -257,7 +259,7 @@ def _deeper(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
     )
 
 
-_GOOD: Final = st.fixed_dictionaries(
+_VALID_SCHEMAS: Final = st.fixed_dictionaries(
     {},
     optional={
         "a": st.just({"type": "string", "x-mcp-header": "A"}),
@@ -267,11 +269,11 @@ _GOOD: Final = st.fixed_dictionaries(
     },
 ).map(lambda found: {"type": "object", "properties": found})
 _SCHEMAS: Final = weighted(
-    (2, _GOOD), (1, st.recursive(_property(), _deeper, max_leaves=6)), (1, json_objects())
+    (2, _VALID_SCHEMAS), (1, st.recursive(_property(), _deeper, max_leaves=6)), (1, json_objects())
 )
-# Texts that are about to need an encoding, or to look like one.
+# Texts at the border of needing an encoding, or of looking like one.
 _TEXTS: Final = texts() | st.sampled_from(
-    (*("query", " a", "a ", "a\t", "a\tb", " ", "\x7f", "\xa0a", "a b", "é", "a\r\nx: 1"), *_MARKED)
+    (*("query", " a", "a ", "a\t", "a\tb", " ", "\x7f", "\xa0a", "a b", "é", "a\r\nx: 1"), *_BASE64_LIKE)
 )
 _VALUES: Final = st.one_of(
     st.none(),
@@ -309,7 +311,7 @@ _ARGUMENTS: Final = st.one_of(
     ),
     json_values(3),
 )
-_PLAIN: Final = st.sampled_from(
+_HEADER_VALUES: Final = st.sampled_from(
     (
         *(
             b"",
@@ -360,13 +362,13 @@ _PLAIN: Final = st.sampled_from(
 
 @st.composite
 def _value(draw: DrawFn) -> bytes:
-    value = draw(_PLAIN)
+    value = draw(_HEADER_VALUES)
     return value if draw(st.booleans()) else damage(draw, value)
 
 
 _EDITS: Final = st.lists(
     st.tuples(
-        st.sampled_from(("drop", "say", "say", "repeat", "copy", "encode", "add")),
+        st.sampled_from(("drop", "set", "set", "repeat", "copy", "encode", "add")),
         st.integers(0, 5),
         _value(),
     ),

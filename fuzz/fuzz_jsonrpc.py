@@ -1,9 +1,9 @@
-# Invariant: bytes are an Envelope or a BadMessage, never anything else and never neither; the standard library's JSON
-# agrees which of the two; what was read and is written again reads the same, on one line; an id keeps its type.
-"""One message's bytes, read and written by `mcp_core._jsonrpc`.
+# Invariant: bytes are an Envelope or a BadMessage, never anything else. The standard library's JSON agrees which of the two.
+# A decoded message that is encoded again decodes the same, on one line. An id keeps its type.
+"""The bytes of one message, decoded and encoded by `mcp_core.jsonrpc`.
 
-The second opinion is `fuzz.verdicts`. It is unsure only where readers of JSON may differ, and even there nothing but a
-`BadMessage` may come out.
+The oracle is `fuzz.verdicts`. It is unsure only where JSON parsers may differ, and even then
+nothing but a `BadMessage` may be raised.
 """
 
 from __future__ import annotations
@@ -47,47 +47,47 @@ def check(data: bytes) -> Iterable[str]:
 
 
 def _check_one(data: bytes) -> Iterable[str]:
-    verdict = classify(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
+    expected = classify(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
     try:
         envelope = decode(data, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
     except BadMessage as bad:
-        assert verdict.kind in ("bad", "unsure"), f"refused a {verdict.kind}: {bad}"
+        assert expected.kind in ("bad", "unsure"), f"refused a {expected.kind}: {bad}"
         assert type(bad.id) in (int, str, type(None))
-        # An id that stands twice may be either, or none.
-        if bad.id is not None and verdict.id is not None:
-            assert (type(bad.id), bad.id) == (type(verdict.id), verdict.id), "the id is another one"
+        # An id that occurs twice may be reported as either, or not at all.
+        if bad.id is not None and expected.id is not None:
+            assert (type(bad.id), bad.id) == (type(expected.id), expected.id), "the ids differ"
         bad.message.encode()
-        yield f"{bad.fault.value}, {bad.looks}: {verdict.why or 'unsure'}"[:60]
+        yield f"{bad.fault.value}, {bad.looks}: {expected.why or 'unsure'}"[:60]
         return
-    assert verdict.kind != "bad", f"took what is wrong: {verdict.why}"
-    if verdict.kind == "unsure":
-        yield "taken, unsure"
+    assert expected.kind != "bad", f"accepted a bad message: {expected.why}"
+    if expected.kind == "unsure":
+        yield "accepted, unsure"
         return
-    _agree(envelope, verdict)
-    # Only an object is written as a result; what else a peer sends is refused by whoever knows the method.
+    _check_agreement(envelope, expected)
+    # Only objects are encoded as results. Other results are rejected by the reader of the method.
     if envelope.result is UNSET or bytes(envelope.result).startswith(b"{"):
         _check_round_trip(envelope)
     line = one_line(data)
     assert b"\n" not in line
     assert json.loads(line) == json.loads(data)
-    yield verdict.kind
-    yield f"members {sorted(verdict.members)}"
+    yield expected.kind
+    yield f"members {sorted(expected.members)}"
 
 
-def _agree(envelope: Envelope, verdict: Classification) -> None:
+def _check_agreement(envelope: Envelope, expected: Classification) -> None:
     for name in ("id", "method"):
-        mine, theirs = getattr(envelope, name), verdict.members.get(name, UNSET)
+        mine, theirs = getattr(envelope, name), expected.members.get(name, UNSET)
         assert (type(mine), mine) == (type(theirs), theirs), f"{name}: {mine!r} and {theirs!r}"
     for name in ("params", "result", "error"):
         raw = getattr(envelope, name)
-        assert (raw is UNSET) is (name not in verdict.members), f"{name} is there for one of two readers"
+        assert (raw is UNSET) is (name not in expected.members), f"only one parser finds {name}"
         if raw is not UNSET:
             value = json.loads(bytes(raw), object_pairs_hook=list)
-            assert _are_same(value, verdict.members[name]), f"{name} is another one"
+            assert _are_same(value, expected.members[name]), f"{name} differs"
 
 
 def _are_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON, however deep; to Python True is 1."""
+    """True if two values are the same JSON, at any depth. To Python, True equals 1."""
     waiting = [(one, other)]
     while waiting:
         mine, theirs = waiting.pop()
@@ -123,16 +123,20 @@ def _check_round_trip(envelope: Envelope) -> None:
 
 
 def _check_batch(data: bytes) -> Iterable[str]:
-    verdicts = classify_batch(data)
+    expected_members = classify_batch(data)
     try:
         members = split_batch(data)
     except BadMessage as bad:
-        assert verdicts is None or any(v.kind == "unsure" for v in verdicts), f"refused a batch: {bad}"
+        assert expected_members is None or any(v.kind == "unsure" for v in expected_members), (
+            f"refused a batch: {bad}"
+        )
         yield "no batch"
         return
-    if verdicts is not None:
-        assert len(members) == len(verdicts), "a batch has another number of members"
-        assert [classify(member).kind for member in members] == [verdict.kind for verdict in verdicts]
+    if expected_members is not None:
+        assert len(members) == len(expected_members), "the numbers of members differ"
+        assert [classify(member).kind for member in members] == [
+            expected.kind for expected in expected_members
+        ]
     for member in members:
         _ = list(_check_one(member))
     yield f"batch of {min(len(members), 3)}"

@@ -1,8 +1,8 @@
-# Invariant: whatever a server answers to the opening, and however late, after a few questions there is a Peer in a
-# revision that both named, or ConnectFailed; nothing else is raised, and no question is put more than twice.
-"""The opening of a client, `mcp_core._opening`: probe, handshake, fallback.
+# Invariant: for any responses of a server during version negotiation, however late, a few requests lead to a Peer in a
+# revision that both sides named, or to ConnectFailed. Nothing else is raised, and no request is sent more than twice.
+"""The version negotiation of a client, `mcp_core._opening`: probe, handshake, fallback.
 
-A case is a script of replies. When it runs out, the rest is silence.
+A case is a script of replies. After the last one the server is silent.
 """
 
 from __future__ import annotations
@@ -26,69 +26,73 @@ from .values import encoded, json_values, weighted
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]
-# revisions of the client; that of the peer it remembers, "" for none; the replies
+# revisions of the client; that of a known peer, "" for none; the replies
 Case: TypeAlias = tuple[tuple[str, ...], str, list[Script]]
 
 # Each stateless revision may be probed before and after the one handshake.
-MOST_QUESTIONS: Final = 2 * sum(not dialect.stateful for dialect in DIALECTS.values()) + 1
+MAX_REQUESTS: Final = 2 * sum(not dialect.stateful for dialect in DIALECTS.values()) + 1
 
 
 def check(case: Case) -> Iterable[str]:
-    versions, remembered, script = case
+    versions, known_version, script = case
     config = Config(t.Implementation("fuzz", "0"), CLIENT_CAPABILITIES, versions=versions)
-    verdict = Peer(DIALECTS[remembered], t.ServerCapabilities()) if remembered else None
-    asked: list[Ask] = []
+    known_peer = Peer(DIALECTS[known_version], t.ServerCapabilities()) if known_version else None
+    requests: list[Ask] = []
     replies = [_reply(*line) for line in script]
     try:
-        peer = _opened(config, verdict, asked, replies)
+        peer = _open(config, known_peer, requests, replies)
     except ConnectFailed as exc:
         str(exc).encode()
-        yield f"{_methods(asked)}: failed"
+        yield f"{_methods(requests)}: failed"
         yield "failed: " + "".join(filter(str.isalpha, str(exc)))[:24]
         return
     version = peer.dialect.version
-    if not asked:
-        assert verdict is not None
-        assert peer is verdict
+    if not requests:
+        assert known_peer is not None
+        assert peer is known_peer
     else:
-        assert version in versions, f"opened in {version}, which the client does not speak"
-        heard = [
-            raw for reply in replies[: len(asked)] for raw in (reply.result, reply.late) if raw is not None
+        assert version in versions, f"opened in {version}, which the client does not support"
+        received = [
+            raw for reply in replies[: len(requests)] for raw in (reply.result, reply.late) if raw is not None
         ]
-        assert any(version in _texts_in(raw) for raw in heard), f"opened in {version}, which nobody named"
+        assert any(version in _texts_in(raw) for raw in received), (
+            f"opened in {version}, which the server did not name"
+        )
         assert isinstance(peer.capabilities, t.ServerCapabilities)
-    yield f"{_methods(asked)}: {version}"
+    yield f"{_methods(requests)}: {version}"
 
 
-def _opened(config: Config, verdict: Peer | None, asked: list[Ask], replies: Sequence[Reply]) -> Peer:
-    """The peer that is found. Every question goes into `asked`.
+def _open(config: Config, known_peer: Peer | None, requests: list[Ask], replies: Sequence[Reply]) -> Peer:
+    """Return the negotiated peer. Every request is appended to `requests`.
 
     Raises:
-        ConnectFailed: there is none.
+        ConnectFailed: the negotiation failed.
     """
-    machine = opening(config, verdict)
+    machine = opening(config, known_peer)
     try:
-        ask = next(machine)
+        request = next(machine)
         while True:
-            asked.append(ask)
-            assert len(asked) <= MOST_QUESTIONS, f"{len(asked)} questions: {asked}"
-            assert asked.count(ask) <= 2
-            _check_question(ask, config, verdict)
-            ask = machine.send(replies[len(asked) - 1] if len(asked) <= len(replies) else Reply())
+            requests.append(request)
+            assert len(requests) <= MAX_REQUESTS, f"{len(requests)} requests: {requests}"
+            assert requests.count(request) <= 2
+            _check_request(request, config, known_peer)
+            request = machine.send(replies[len(requests) - 1] if len(requests) <= len(replies) else Reply())
     except StopIteration as stop:
         assert isinstance(stop.value, Peer)
         return stop.value
 
 
-def _check_question(ask: Ask, config: Config, verdict: Peer | None) -> None:
-    assert ask.dialect in config.dialects or (verdict is not None and ask.dialect is verdict.dialect)
-    assert ask.method == ("initialize" if ask.dialect.stateful else "server/discover")
-    assert ask.timeout is None or ask.timeout > 0
-    json.loads(ask.dialect.encode(question(ask, config)))
+def _check_request(request: Ask, config: Config, known_peer: Peer | None) -> None:
+    assert request.dialect in config.dialects or (
+        known_peer is not None and request.dialect is known_peer.dialect
+    )
+    assert request.method == ("initialize" if request.dialect.stateful else "server/discover")
+    assert request.timeout is None or request.timeout > 0
+    json.loads(request.dialect.encode(question(request, config)))
 
 
-def _methods(asked: Iterable[Ask]) -> str:
-    return " ".join(ask.method[:4] for ask in asked) or "nothing"
+def _methods(requests: Iterable[Ask]) -> str:
+    return " ".join(request.method[:4] for request in requests) or "nothing"
 
 
 def _reply(
@@ -103,8 +107,11 @@ def _reply(
 
 
 def _texts_in(raw: Raw | bytes) -> set[str]:
-    """Every text that stands as a value in the JSON; what is no JSON has none. Bytes that are no UTF-8 may stand in what is
-    skipped: the whole message was looked at before it came here."""
+    """Return every text that is a value in the JSON; none if it is not JSON.
+
+    Bytes that are not UTF-8 may stand in a skipped member, because the whole message is checked
+    earlier.
+    """
     try:
         waiting = [json.loads(bytes(raw).decode(errors="replace"))]
     except ValueError:
@@ -161,9 +168,9 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
         late = draw(results) if draw(st.integers(0, 3)) == 3 else None
         return result, error, draw(st.sampled_from(_STATUSES)), late
 
-    spoken = st.sets(st.sampled_from(ALL), min_size=1).map(lambda found: tuple(sorted(found)))
+    versions = st.sets(st.sampled_from(ALL), min_size=1).map(lambda found: tuple(sorted(found)))
     made = st.tuples(
-        st.one_of(st.just(ALL), spoken),
+        st.one_of(st.just(ALL), versions),
         weighted((3, st.just("")), (1, st.sampled_from(ALL))),
         st.lists(script(), max_size=4),
     )
@@ -172,9 +179,9 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
 
     @st.composite
     def recorded(draw: DrawFn) -> Case:
-        versions, remembered, lines = draw(st.sampled_from(seeds))
+        versions, known_version, lines = draw(st.sampled_from(seeds))
         place = draw(st.integers(0, len(lines)))
-        return versions, remembered, [*lines[:place], draw(script()), *lines[place + 1 :]]
+        return versions, known_version, [*lines[:place], draw(script()), *lines[place + 1 :]]
 
     return weighted((3, made), (1, recorded()))
 

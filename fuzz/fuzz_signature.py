@@ -1,10 +1,10 @@
-# Invariant: a signature is served, or refused with DeclarationError when it is declared; arguments are read or are a Misfit
-# with a text; what is read is what stood in the JSON, with the defaults filled in; and the inputSchema that peers are
-# shown agrees: whatever it refuses is refused, and what it accepts is read.
-"""Signatures made of any types, as `ArgumentReader` of `mcp_core.registry` serves them.
+# Invariant: a signature is served, or rejected with DeclarationError when it is declared. Arguments are read, or raise
+# InvalidArguments with a text. The values read are those in the JSON, with defaults filled in. The inputSchema shown to
+# peers agrees: what it rejects is rejected, and what it accepts is read.
+"""Signatures of arbitrary types, as `ArgumentReader` of `mcp_core.registry` serves them.
 
-The second opinion on arguments is `jsonschema`, with the schema that the reader made itself: a model that keeps to the
-schema must never be told that its arguments are wrong.
+The oracle for arguments is `jsonschema`, with the schema that the reader generated: a model that
+keeps to the schema must never get an error for its arguments.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ NAMED: Final[Mapping[str, Any]] = {
     "half": Annotated[float, Meta(multiple_of=0.5, gt=-1)],
     "word": Annotated[str, Meta(min_length=1, max_length=3, pattern="^[a-z]*$")],
     "few": Annotated[list[int], Meta(max_length=2)],
-    # Things that no JSON is read as.
+    # Types that no JSON value decodes to.
     "type": type,
     "object": object,
     "complex": complex,
 }
-# What takes other types in brackets, and what stands there before and after them.
+# Generic types, and the fixed type arguments before and after the drawn ones.
 COMPOSED: Final[Mapping[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]]] = {
     "list": (list, (), ()),
     "set": (set, (), ()),
@@ -111,40 +111,40 @@ COMPOSED: Final[Mapping[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]]] = {
 
 def check(case: Case) -> Iterable[str]:
     parameters, arguments = case
-    if any(_is_left_out(spec) for _, spec, _ in parameters):
-        yield "left out"
+    if any(_is_excluded(spec) for _, spec, _ in parameters):
+        yield "excluded"
         return
     if arguments.strip(b" \t\r\n") == b"null":
-        arguments = b"{}"  # null is read like absence, wherever the specification does not tell them apart
+        arguments = b"{}"  # null is read like absence, as far as the specification does not distinguish them
     try:
-        reader, validator = _declared(encoded(parameters))
+        reader, validator = _reader_of(encoded(parameters))
     except DeclarationError as exc:
-        yield "refused: " + " ".join(filter(str.isalpha, str(exc).split()))[-30:]
+        yield "rejected: " + " ".join(filter(str.isalpha, str(exc).split()))[-30:]
         return
-    accepted = _accepted(validator, arguments)
+    accepted = _is_accepted(validator, arguments)
     try:
         values = reader.read(Raw(arguments))
     except Misfit as misfit:
         text = str(misfit)
         text.encode()
         assert text
-        # No schema can tell that Python puts no lists and dicts into sets.
+        # No schema can express that Python sets hold no lists and dicts.
         excused = accepted is not True or "unhashable" in text
-        assert excused, f"the schema accepts {arguments!r}, and the reader says: {text}"
+        assert excused, f"the schema accepts {arguments!r}, but the reader raises: {text}"
         yield "misfit: " + " ".join(text.split()[:2])
         return
-    assert accepted is not False, f"the reader takes {arguments!r}, which the schema refuses"
+    assert accepted is not False, f"the reader accepts {arguments!r}, which the schema rejects"
     assert values.keys() == {name for name, _, _ in parameters}
     try:
         given = json.loads(arguments.decode())
     except ValueError:
-        # What is skipped is not looked at closely; the whole message was, before it came here.
-        yield "read, and is no JSON"
+        # Skipped members are not checked here; the whole message is checked earlier.
+        yield "read, not JSON"
         return
     for name, _, default in parameters:
         if name in given:
             again = json.loads(msgspec.json.encode(values[name]))
-            assert _says(again, given[name]), f"{name!r} was {given[name]!r} and is {again!r}"
+            assert _is_equal(again, given[name]), f"{name!r} was {given[name]!r} and is {again!r}"
         else:
             assert default
             assert values[name] == default[0]
@@ -152,13 +152,13 @@ def check(case: Case) -> Iterable[str]:
     yield from (f"read {spec if isinstance(spec, str) else spec[0]}" for _, spec, _ in parameters)
 
 
-def _is_left_out(spec: Spec) -> bool:
-    """Whether msgspec 0.22 cannot be trusted with a type.
+def _is_excluded(spec: Spec) -> bool:
+    """True if msgspec 0.22 is unreliable for a type.
 
-    A text, number or list with a constraint, in a union with a tuple or, if it has a pattern, with any container: when
-    the decoder goes away, msgspec gives back what it does not own, and the process ends in a case that has no part in
-    it (msgspec issue 717 is one of these). And a number that is an enumeration or a literal takes all integers of a union
-    to itself, which no schema can tell.
+    A text, number or list with a constraint, in a union with a tuple or, if it has a pattern, with
+    any container: when the decoder is freed, msgspec releases memory that it does not own, and the
+    process crashes in a later, unrelated case (msgspec issue 717 is one of these). And a numeric
+    enumeration or literal takes all integers of a union, which no schema can express.
     """
     written = str(spec)
     troubled = ("word", "natural", "half", "few", "Number", "Literal")
@@ -166,23 +166,23 @@ def _is_left_out(spec: Spec) -> bool:
 
 
 @functools.lru_cache(maxsize=2_000)
-def _declared(written: bytes) -> tuple[ArgumentReader, Draft202012Validator]:
-    """The reader of a function with these parameters, and what checks against its schema.
+def _reader_of(written: bytes) -> tuple[ArgumentReader, Draft202012Validator]:
+    """Return the reader of a function with these parameters, and a validator for its schema.
 
     Raises:
-        DeclarationError: there is none.
+        DeclarationError: the parameters cannot be served.
     """
     parameters: list[Any] = json.loads(written)
     reader = ArgumentReader(inspect_function(_function(parameters)))
     schema = json.loads(msgspec.json.encode(reader.schema))
     Draft202012Validator.check_schema(schema)
-    _forget(schema, "uniqueItems")  # what comes twice is read into a set all the same
+    _remove_keyword(schema, "uniqueItems")  # a repeated item is accepted and read into a set
     return reader, Draft202012Validator(schema)
 
 
-def _forget(schema: Any, keyword: str) -> None:
+def _remove_keyword(schema: Any, keyword: str) -> None:
     for node in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        _forget(node, keyword)
+        _remove_keyword(node, keyword)
     if isinstance(schema, dict):
         schema.pop(keyword, None)
 
@@ -213,11 +213,13 @@ def _type(spec: Spec) -> Any:
     return composed[(*before, *map(_type, parts), *after)]
 
 
-def _accepted(validator: Draft202012Validator, arguments: bytes) -> bool | None:
-    """What the schema says; None if it cannot be asked, since the arguments are no JSON or one that readers differ on."""
+def _is_accepted(validator: Draft202012Validator, arguments: bytes) -> bool | None:
+    """True if the schema accepts the arguments. None if they are no JSON, or JSON on which parsers
+    differ.
+    """
     try:
         value = json.loads(
-            arguments.decode(), object_pairs_hook=_pairs, parse_constant=_refuse, parse_int=_integer
+            arguments.decode(), object_pairs_hook=_pairs, parse_constant=_reject_constant, parse_int=_integer
         )
         encoded(value).decode()
         return bool(validator.is_valid(value))
@@ -231,38 +233,41 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _refuse(text: str) -> Any:
+def _reject_constant(text: str) -> Any:
     raise ValueError(text)
 
 
 def _integer(text: str) -> int:
-    # msgspec has no integers beyond 64 bits where it has to check their range, and no schema can tell.
+    # Where msgspec checks a range, integers have 64 bits, which no schema can express.
     number = int(text)
     if not -(2**63) <= number < 2**63:
         raise ValueError(text)
     return number
 
 
-def _says(mine: Any, given: Any) -> bool:
-    """Whether a value that was read says what was given: unknown members of objects are dropped, defaults are filled in,
-    a set has no order, 3.0 is 3, a large integer may be rounded, and to Python 0 is False."""
+def _is_equal(mine: Any, given: Any) -> bool:
+    """True if a value that was read equals the given one.
+
+    Unknown members of objects are dropped, defaults are filled in, a set has no order, 3.0 equals
+    3, a large integer may be rounded, and Python's 0 equals False.
+    """
     if isinstance(given, dict) and isinstance(mine, dict):
-        return all(_says(mine[key], value) for key, value in given.items() if key in mine)
+        return all(_is_equal(mine[key], value) for key, value in given.items() if key in mine)
     if isinstance(given, list) and isinstance(mine, list):
-        if len(mine) == len(given) and all(map(_says, mine, given)):
+        if len(mine) == len(given) and all(map(_is_equal, mine, given)):
             return True
-        return all(any(_says(one, other) for one in mine) for other in given) and len(mine) <= len(given)
+        return all(any(_is_equal(one, other) for one in mine) for other in given) and len(mine) <= len(given)
     rounded = isinstance(mine, float) and isinstance(given, int) and mine == float(given)
     return rounded or bool(mine == given)
 
 
 # -- Cases -------------------------------------------------------------------------------------------------------------
 
-_PLAIN: Final = tuple(name for name in NAMED if name not in ("type", "object", "complex"))
+_JSON_TYPES: Final = tuple(name for name in NAMED if name not in ("type", "object", "complex"))
 
 
 def _specs(depth: int = 2) -> SearchStrategy[Spec]:
-    named = weighted((30, st.sampled_from(_PLAIN)), (1, st.sampled_from(("type", "object", "complex"))))
+    named = weighted((30, st.sampled_from(_JSON_TYPES)), (1, st.sampled_from(("type", "object", "complex"))))
     if not depth:
         return named
     inner = _specs(depth - 1)
@@ -272,12 +277,12 @@ def _specs(depth: int = 2) -> SearchStrategy[Spec]:
     return made.map(lambda spec: spec if isinstance(spec, str) else list(spec))
 
 
-def _fitting(spec: Spec) -> SearchStrategy[Any]:
-    """Values that may well be of the type."""
+def _values_for(spec: Spec) -> SearchStrategy[Any]:
+    """Values that are likely to fit the type."""
     if isinstance(spec, str):
         return _VALUES.get(spec, json_values(1))
     name, *parts = spec
-    inner = [_fitting(part) for part in parts]
+    inner = [_values_for(part) for part in parts]
     match name:
         case "list" | "set":
             return st.lists(inner[0], max_size=3)
@@ -333,7 +338,7 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
                 case 8:
                     pass
                 case _:
-                    given[name] = draw(_fitting(spec))
+                    given[name] = draw(_values_for(spec))
         if draw(st.integers(0, 19)) == 19:
             given["zz"] = 1
         arguments = encoded(given)

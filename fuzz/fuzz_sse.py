@@ -1,9 +1,10 @@
-# Invariant: however an event stream is split, its events, last id and waiting time are the same, and they are what reading the
-# whole line by line gives; what is over the limit is an error, in memory that the limit bounds and time that is linear; and an
-# event that is written is read back as it was, whatever it holds.
-"""Server-sent events by `mcp_core.http`. Nothing but `EventTooLong` may be raised, and only for what is too long.
+# Invariant: however an event stream is split, its events, last id and retry are those of reading the whole line by line. Input
+# over the limit is an error, in memory bounded by the limit and in linear time. An encoded event decodes to the same event,
+# for any data.
+"""Server-sent events by `mcp_core.http`. Only `EventTooLong` may be raised, for input over the
+limit.
 
-The second opinion reads the whole stream as the text of WHATWG tells it, one character after the other.
+The oracle reads the whole stream byte by byte, as WHATWG HTML, 9.2 describes it.
 """
 
 from __future__ import annotations
@@ -22,67 +23,67 @@ from .targets import Target
 from .timing import run_within
 from .values import weighted
 
-# limit; chunks; how many times they come one after the other; events to write: data, id, type, how long to wait
+# limit; chunks; how many times they are repeated; events to encode: data, id, type, retry
 Case: TypeAlias = tuple[int, list[bytes], int, list[tuple[bytes, bytes | None, bytes | None, int | None]]]
 
 # For the objects themselves.
 SLACK: Final = 3_000
-# A line may be longer than the data in it by the name of its field, and by what the decoder adds for that.
-NAME: Final = 16
+# A line may exceed its data by the field name, for which the decoder allows so many bytes.
+MAX_FIELD_NAME: Final = 16
 # Seconds.
 PER_CHUNK: Final = 100e-6
 PER_BYTE: Final = 1e-6
 START: Final = 0.05
-# What stands for an error, in place of the last event.
-LONG: Final = "too long"
+# Stands for EventTooLong, in place of the last event.
+TOO_LONG: Final = "too long"
 
 
 def check(case: Case) -> Iterable[str]:
-    limit, chunks, times, written = case
-    data = b"".join(chunks) * times
-    wanted = _expected(data, limit) if len(data) <= 100_000 else _outcome([data], limit)
-    assert _outcome([data], limit) == wanted, "the whole is read in another way"
-    allowed = START + PER_CHUNK * len(chunks) * times + PER_BYTE * len(data)
-    found = run_within(allowed, lambda: _outcome(chunks * times, limit))
-    assert found == wanted, "it matters how the bytes are split"
+    limit, chunks, repeats, written = case
+    data = b"".join(chunks) * repeats
+    expected = _expected(data, limit) if len(data) <= 100_000 else _outcome([data], limit)
+    assert _outcome([data], limit) == expected, "the whole input gives other events"
+    allowed = START + PER_CHUNK * len(chunks) * repeats + PER_BYTE * len(data)
+    found = run_within(allowed, lambda: _outcome(chunks * repeats, limit))
+    assert found == expected, "the split changes the events"
     if len(data) <= 64:
-        assert _outcome([data[i : i + 1] for i in range(len(data))], limit) == wanted, "byte by byte"
-    events, last_id, retry = wanted
-    yield f"{min(len(events), 3)} events, {'an id' if last_id else 'no id'}, {'waits' if retry else 'does not wait'}"
-    yield "too long" if LONG in events else "taken"
+        assert _outcome([data[i : i + 1] for i in range(len(data))], limit) == expected, "byte by byte"
+    events, last_id, retry = expected
+    yield f"{min(len(events), 3)} events, {'an id' if last_id else 'no id'}, {'retry' if retry else 'no retry'}"
+    yield "too long" if TOO_LONG in events else "accepted"
     if written:
-        yield from _check_written(written)
+        yield from _check_encoded(written)
 
 
-def _check_written(events: list[tuple[bytes, bytes | None, bytes | None, int | None]]) -> Iterable[str]:
-    stream, wanted, last = b"", [], b""
+def _check_encoded(events: list[tuple[bytes, bytes | None, bytes | None, int | None]]) -> Iterable[str]:
+    stream, expected, last = b"", [], b""
     for data, id, type, retry in events:
         wrong = bool(set((id or b"") + (type or b"")) & set(b"\r\n\0"))
         try:
             stream += encode_event(data, id=id, event=type, retry=retry)
         except ValueError:
-            assert wrong or (retry is not None and retry < 0), "an event was refused"
-            yield "refused"
+            assert wrong or (retry is not None and retry < 0), "a valid event was rejected"
+            yield "rejected"
             continue
-        assert not wrong, "an event could be taken for something else"
+        assert not wrong, "an ambiguous event was encoded"
         last = last if id is None else id
-        said = b"\n".join(_lines(data + b"."))[:-1]
-        wanted.append((_text(type) or "message", said, _text(last), retry))
+        joined = b"\n".join(_lines(data + b"."))[:-1]
+        expected.append((_text(type) or "message", joined, _text(last), retry))
     found, last_id, _ = _outcome([stream], sum(len(event[0]) for event in events) + 1_000)
-    assert found == wanted, f"{stream!r} was written, and is read as {found}"
+    assert found == expected, f"{stream!r} was encoded, and is decoded as {found}"
     assert last_id == _text(last)
-    yield f"{len(wanted)} read back"
+    yield f"{len(expected)} read back"
 
 
 def _text(value: bytes | None) -> str:
     return (value or b"").decode("utf-8", "replace")
 
 
-# -- As the text has it ------------------------------------------------------------------------------------------------
+# -- The oracle ---------------------------------------------------------------------------------------------------
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """The lines that have an end."""
+    """Split at CR, LF and CRLF. A last line without an end is included."""
     lines, line, previous = [], b"", b""
     for byte in (data[i : i + 1] for i in range(len(data))):
         if byte == b"\n" and previous == b"\r":
@@ -101,41 +102,41 @@ def _expected(stream: bytes, limit: int) -> Any:
     rest = b"" if not stream or stream[-1:] in b"\r\n" else lines.pop()
     events: list[Any] = []
     last_id = id = type = b""
-    retry = own = None
+    retry = event_retry = None
     data: bytes | None = None
     for number, line in enumerate([*lines, rest]):
-        # Of a line without an end one more byte is awaited: it may be the CR that some other framing does not count.
-        if len(line) > limit + NAME + (number == len(lines)):
-            return [*events, LONG], _text(last_id), retry
+        # An unfinished line may have one byte more: it may be a CR that does not count.
+        if len(line) > limit + MAX_FIELD_NAME + (number == len(lines)):
+            return [*events, TOO_LONG], _text(last_id), retry
         if number == len(lines):
-            # Data that are too long already need no end to be refused.
+            # Data over the limit are rejected before the end of their line.
             if line.startswith(b"data:") and len(data or b"") + len(line) - len(b"data: ") > limit:
-                return [*events, LONG], _text(last_id), retry
+                return [*events, TOO_LONG], _text(last_id), retry
             break
         if number == 0 and line[:3] == b"\xef\xbb\xbf":
             line = line[3:]
         if not line:
             last_id = id
             if data is not None:
-                events.append((_text(type) or "message", data, _text(id), own))
-            data, type, own = None, b"", None
+                events.append((_text(type) or "message", data, _text(id), event_retry))
+            data, type, event_retry = None, b"", None
             continue
         name, _, value = line.partition(b":")
         value = value[1:] if value[:1] == b" " else value
         if name == b"data":
             data = value if data is None else data + b"\n" + value
             if len(data) > limit:
-                return [*events, LONG], _text(last_id), retry
+                return [*events, TOO_LONG], _text(last_id), retry
         elif name == b"event":
             type = value
         elif name == b"id" and 0 not in value:
             id = value
         elif name == b"retry" and value and not set(value) - set(b"0123456789"):
-            retry = own = int(value.lstrip(b"0")[:15] or b"0")
+            retry = event_retry = int(value.lstrip(b"0")[:15] or b"0")
     return events, _text(last_id), retry
 
 
-# -- As it is read -----------------------------------------------------------------------------------------------------
+# -- The decoder --------------------------------------------------------------------------------------------------------
 
 
 def _outcome(chunks: list[bytes], limit: int) -> Any:
@@ -146,18 +147,18 @@ def _outcome(chunks: list[bytes], limit: int) -> Any:
             decoder.feed(chunk)
             while (event := decoder.next_event()) is not None:
                 events.append((event.type, event.data, event.id, event.retry))
-            assert _held(decoder) <= 6 * (limit + NAME) + len(chunk) + SLACK, (
+            assert _memory(decoder) <= 6 * (limit + MAX_FIELD_NAME) + len(chunk) + SLACK, (
                 f"{decoder!r} keeps what it has read"
             )
     except EventTooLong:
-        events.append(LONG)
+        events.append(TOO_LONG)
     else:
         assert decoder.next_event() is None, "there was another event"
     return events, decoder.last_id, decoder.retry
 
 
-def _held(decoder: SseDecoder) -> int:
-    """Bytes of memory that it holds on to."""
+def _memory(decoder: SseDecoder) -> int:
+    """Return the memory that a decoder holds, in bytes."""
     parts = [getattr(decoder, name) for name in SseDecoder.__slots__]
     return sum(map(sys.getsizeof, parts)) + len(decoder)
 
@@ -215,9 +216,9 @@ def _line(draw: DrawFn, limit: int) -> bytes:
     if draw(st.integers(0, 4)):
         line = draw(st.sampled_from(_FIELDS))
     else:
-        # About as long as is allowed: the data, or the line.
+        # About as long as the limit: the data, or the line.
         line = draw(st.sampled_from((b"data: ", b":", b"id:"))) + b"x" * (
-            limit + draw(st.integers(-2, NAME + 2))
+            limit + draw(st.integers(-2, MAX_FIELD_NAME + 2))
         )
     return line + draw(_ENDS)
 
@@ -258,13 +259,13 @@ _DATA: Final = st.one_of(
     ),
     st.binary(max_size=8),
 )
-_WRITTEN: Final = st.lists(st.tuples(_DATA, _FIELD, _FIELD, st.none() | st.integers(-1, 5_000)), max_size=3)
+_EVENTS: Final = st.lists(st.tuples(_DATA, _FIELD, _FIELD, st.none() | st.integers(-1, 5_000)), max_size=3)
 
 
 @st.composite
 def _case(draw: DrawFn) -> Case:
     limit = draw(st.integers(0, 23))
-    return limit, draw(split(_STREAMS[limit])), draw(st.integers(1, 2)), draw(_WRITTEN)
+    return limit, draw(split(_STREAMS[limit])), draw(st.integers(1, 2)), draw(_EVENTS)
 
 
 @st.composite
@@ -285,8 +286,8 @@ def _large(draw: DrawFn) -> Case:
             )
         )
     )
-    times = draw(st.sampled_from((10, 1_000, 100_000 // len(chunk) + 1)))
-    return limit, [chunk], min(times, 200_000 // len(chunk) + 1), []
+    repeats = draw(st.sampled_from((10, 1_000, 100_000 // len(chunk) + 1)))
+    return limit, [chunk], min(repeats, 200_000 // len(chunk) + 1), []
 
 
 def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
@@ -297,9 +298,9 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
 
     @st.composite
     def recorded(draw: DrawFn) -> Case:
-        limit, chunks, times, written = draw(st.sampled_from(small))
+        limit, chunks, repeats, written = draw(st.sampled_from(small))
         again = draw(split(st.just(damage(draw, b"".join(chunks)))))
-        return limit, again, times, written
+        return limit, again, repeats, written
 
     return weighted((3, made), (1, recorded()))
 

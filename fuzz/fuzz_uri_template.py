@@ -1,10 +1,10 @@
-# Invariant: a template that is accepted reads back what it wrote: match(expand(values)) == values; whatever a URI holds,
-# match gives values that stay within their segments, or None; nothing but DeclarationError is raised, and only for the
-# template; the time is linear in the URI.
-"""URI templates of `mcp_core.registry`: written by RFC 6570, read by our own rules.
+# Invariant: an accepted template matches what it expands: match(expand(values)) == values. For any URI, match gives values that
+# stay within their segments, or None. Only DeclarationError is raised, and only for the template. The time is linear in the
+# length of the URI.
+"""URI templates of `mcp_core.registry`: expanded by RFC 6570, matched by our own rules.
 
-The generator knows which values a template can carry (rules 3 and 4 of `_uri_matcher.py`); that they come back is what
-"no template that can be read in two ways" means.
+The generator knows which values a template can carry (rules 3 and 4 of `_uri_matcher.py`). That
+these values come back is the meaning of "no ambiguous template".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .targets import Target
 from .timing import run_within
 from .values import weighted
 
-# template; values to write; a URI to read; how many times its middle comes, to make it long
+# template; values to expand; a URI to match; how many times its middle is repeated, to make it long
 Case: TypeAlias = tuple[str, dict[str, Any], str, int]
 
 # Seconds.
@@ -33,36 +33,38 @@ _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 def check(case: Case) -> Iterable[str]:
-    text, values, uri, times = case
+    text, values, uri, repeats = case
     try:
         template = UriTemplate(text)
     except DeclarationError:
-        yield "no template"
+        yield "invalid template"
         return
     try:
         matcher = UriMatcher(template)
     except DeclarationError:
-        yield "template that cannot be read back"
+        yield "template that cannot be matched"
         return
     kinds = _kinds(template)
-    carried = {name: value for name, value in values.items() if name in kinds and _fits(kinds[name], value)}
-    if carried.keys() | matcher.optional | _lists_that_may_be_absent(kinds) >= kinds.keys():
-        written = template.expand(carried)
+    values_to_write = {
+        name: value for name, value in values.items() if name in kinds and _can_carry(kinds[name], value)
+    }
+    if values_to_write.keys() | matcher.optional | _optional_lists(kinds) >= kinds.keys():
+        written = template.expand(values_to_write)
         found = matcher.match(written)
-        assert found is not None, f"{written!r} was written by the template, and is not read by it"
-        wanted = {name: [] for name in _lists_that_may_be_absent(kinds)} | carried
-        assert found == wanted, f"{written!r} reads {found}"
-        yield "read back: " + " ".join(sorted(set(kinds.values())))
-    yield from _check_foreign(template, matcher, kinds, uri)
-    if times > 1:
+        assert found is not None, f"{written!r} was expanded from the template, but does not match it"
+        expected = {name: [] for name in _optional_lists(kinds)} | values_to_write
+        assert found == expected, f"{written!r} matches as {found}"
+        yield "round trip: " + " ".join(sorted(set(kinds.values())))
+    yield from _check_arbitrary(template, matcher, kinds, uri)
+    if repeats > 1:
         middle = len(uri) // 2
-        long = uri[:middle] + uri[middle : middle + 3] * times + uri[middle + 3 :]
+        long = uri[:middle] + uri[middle : middle + 3] * repeats + uri[middle + 3 :]
         run_within(START + PER_CHARACTER * len(long), lambda: matcher.match(long))
         yield "long"
 
 
 def _kinds(template: UriTemplate) -> dict[str, str]:
-    """What each variable is: its operator, with a star if it is a list."""
+    """Return the kind of each variable: its operator, with a star if it is a list."""
     return {
         variable.name: part.operator + ("*" if variable.explode else "")
         for part in template.parts
@@ -71,23 +73,23 @@ def _kinds(template: UriTemplate) -> dict[str, str]:
     }
 
 
-def _lists_that_may_be_absent(kinds: Mapping[str, str]) -> set[str]:
+def _optional_lists(kinds: Mapping[str, str]) -> set[str]:
     return {name for name, kind in kinds.items() if kind.startswith(("/*", "?*", "&*", ";*"))}
 
 
-def _fits(kind: str, value: Any) -> bool:
-    """Whether a variable of this kind can carry the value."""
+def _can_carry(kind: str, value: Any) -> bool:
+    """True if a variable of this kind can carry the value."""
     if kind.endswith("*"):
         return (
             isinstance(value, list)
             and 0 < len(value) <= 256
-            and all(_fits(kind[:-1] or "item", item) for item in value)
+            and all(_can_carry(kind[:-1] or "item", item) for item in value)
         )
     if not isinstance(value, str):
         return False
     if kind in ("+", "#"):
-        # What is reserved is written as it is, so a value with a triplet of its own comes back decoded, and a `?` begins
-        # the query that may follow; a path cannot go up or begin at the root.
+        # Reserved characters are not encoded, so a value with a triplet of its own comes back decoded, and `?` starts
+        # a query. A path must not go up or begin at the root.
         parts = value.replace("\\", "/").split("/")
         return (
             value != ""
@@ -101,26 +103,26 @@ def _fits(kind: str, value: Any) -> bool:
     return value not in ("", "..") and not set(value) & {"/", "\\", "\0"}
 
 
-def _check_foreign(
+def _check_arbitrary(
     template: UriTemplate, matcher: UriMatcher, kinds: Mapping[str, str], uri: str
 ) -> Iterable[str]:
     found = matcher.match(uri)
     if found is None:
-        yield "foreign"
+        yield "no match"
         return
     for name, value in found.items():
         for text in value if isinstance(value, list) else [value]:
             assert "\0" not in text
             parts = text.replace("\\", "/").split("/")
-            assert ".." not in parts, f"{name!r} climbs: {text!r}"
+            assert ".." not in parts, f"{name!r} has a dot segment: {text!r}"
             may_have_segments = kinds[name].startswith(("+", "#"))
-            assert may_have_segments or len(parts) == 1, f"{name!r} leaves: {text!r}"
+            assert may_have_segments or len(parts) == 1, f"{name!r} spans segments: {text!r}"
             text.encode()
     assert kinds.keys() - matcher.optional <= found.keys() <= kinds.keys()
     yield "matched: " + " ".join(sorted(set(kinds.values())))
-    if all(_fits(kinds[name], value) or value in ([], "") for name, value in found.items()):
+    if all(_can_carry(kinds[name], value) or value in ([], "") for name, value in found.items()):
         again = matcher.match(template.expand(found))
-        assert again == found, f"{found} is written as {template.expand(found)!r} and reads {again}"
+        assert again == found, f"{found} expands to {template.expand(found)!r} and matches as {again}"
 
 
 _NAMES: Final = ("a", "b", "c", "d_1", "e.f", "%41")
@@ -128,7 +130,7 @@ _LITERALS: Final = (
     *("", "x", "-", ".", "/", "//", "?", "&", "#", ";", ",", "=", ":", "@", "é", "'", "(", "!"),
     *("x://", "weather://", "/v1/", ".json", "%20", "~x", "a=b"),
 )
-_WRONG: Final = (
+_INVALID: Final = (
     *("{", "}", "{}", "{!x}", "{x:}", "{x:3}", "{x:10000}", "{a b}", "{?x*:1}"),
     *("%", "%4", " ", "<", "\0"),
 )
@@ -153,7 +155,7 @@ def _template() -> SearchStrategy[str]:
     )
     part = st.one_of(st.sampled_from(_LITERALS), expression)
     whole = st.lists(part, max_size=4).map("".join)
-    broken = st.tuples(whole, st.sampled_from(_WRONG), whole).map("".join)
+    broken = st.tuples(whole, st.sampled_from(_INVALID), whole).map("".join)
     return weighted((9, whole), (1, broken))
 
 
@@ -169,11 +171,11 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
     @st.composite
     def case(draw: DrawFn) -> Case:
         text, given = draw(templates), draw(values)
-        uri = _written(text, given)
+        uri = _expand(text, given)
         if uri and draw(st.booleans()):
             uri = _damaged(draw, uri)
-        times = 20_000 if draw(st.integers(0, 499)) == 499 else 1
-        return text, given, uri or draw(texts), times
+        repeats = 20_000 if draw(st.integers(0, 499)) == 499 else 1
+        return text, given, uri or draw(texts), repeats
 
     if not seeds:
         return case()
@@ -191,11 +193,11 @@ def _damaged(draw: DrawFn, uri: str) -> str:
     return damage(draw, uri.encode()).decode(errors="replace")
 
 
-def _written(text: str, values: Mapping[str, Any]) -> str:
-    """What the template makes of the values, "" if it makes nothing."""
+def _expand(text: str, values: Mapping[str, Any]) -> str:
+    """Expand the template, or return "" if that is impossible."""
     try:
         return UriTemplate(text).expand(values)
-    except ValueError:  # of which DeclarationError is one
+    except ValueError:  # includes DeclarationError
         return ""
 
 

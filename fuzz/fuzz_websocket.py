@@ -1,9 +1,9 @@
-# Invariant: however the bytes of a WebSocket are split, the same is told of them, and it is what reading the whole frame by frame
-# gives; of each frame of data the length is told before any of it; nothing is told behind a fault or a Close; and what we write is
-# read back as it was.
-"""Frames of WebSocket by `mcp_core.http.Spelling`, at a server's end. Nothing may be raised.
+# Invariant: however the bytes of a WebSocket are split, the same frames are reported, and they are those of reading the whole frame
+# by frame. The length of a data frame is reported before any of its data. Nothing is reported after a fault or a Close. What
+# we write is read back unchanged.
+"""WebSocket frames by `mcp_core.http.WebSocketFrames`, on the server side. Nothing may be raised.
 
-The second opinion is RFC 6455, 5.2 read in its order, on bytes that are all there.
+The oracle follows RFC 6455, 5.2 in its order, on the complete input.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _DECODER: Final = getincrementaldecoder("utf-8")
 _CODES: Final = {*range(1000, 1004), *range(1007, 1014), *range(3000, 5000)}
 
 
-class Heard:
-    """What is told of frames, as far as it does not depend on how they are split."""
+class FrameRecorder:
+    """What is reported of frames, as far as it does not depend on how the bytes are split."""
 
     def __init__(self) -> None:
-        self.deaf = False
-        self.told: list[Any] = []
+        self.deaf = False  # the name that `WebSocketFrames` reads
+        self.received: list[Any] = []
         self._text = ""
         self._announced = 0
 
@@ -41,125 +41,130 @@ class Heard:
         self._announced = length
 
     def receive_text(self, text: str, now: float, *, end: bool = True) -> None:
-        # A character that was split over frames counts for the last of them.
-        assert len(text.encode()) <= self._announced + 3, "more has come than was announced"
+        # A character split over frames counts for the last of them.
+        assert len(text.encode()) <= self._announced + 3, "a frame has more bytes than announced"
         self._text += text
         if end:
-            self._tell(("text", self._text))
+            self._record(("text", self._text))
             self._text = ""
 
     def receive_binary(self, now: float) -> None:
-        if "binary" not in self.told[-1:]:
-            self._tell("binary")
+        if "binary" not in self.received[-1:]:
+            self._record("binary")
 
     def receive_ping(self, payload: bytes, now: float) -> None:
-        self._tell(("ping", bytes(payload)))
+        self._record(("ping", bytes(payload)))
 
     def receive_pong(self, now: float) -> None:
-        self._tell("pong")
+        self._record("pong")
 
     def receive_close(self, code: int, reason: str, now: float) -> None:
-        self._tell(("close", int(code), reason))
+        self._record(("close", int(code), reason))
         self.deaf = True
 
     def receive_fault(self, code: int, reason: str, now: float) -> None:
-        self._tell(("fault", int(code)))
+        self._record(("fault", int(code)))
         self.deaf = True
 
     def wrote(self, now: float) -> None:
-        """A part of it has left."""
+        """Do nothing: written bytes are not checked here."""
 
-    def _tell(self, what: Any) -> None:
-        assert not self.deaf, "something is told behind the end"
-        self.told.append(what)
+    def _record(self, what: Any) -> None:
+        assert not self.deaf, "something is reported after the end"
+        self.received.append(what)
 
 
 def check(case: Case) -> Iterable[str]:
     data = b"".join(case)
-    wanted = _expected(data)
+    expected = _expected(data)
     for chunks, how in (
         ([data], "whole"),
         (case, "split"),
         ([data[i : i + 1] for i in range(len(data))], "byte by byte"),
     ):
-        found = _heard(chunks).told
-        assert found == wanted, f"{how} it is {found} and not {wanted}"
-    for each in wanted:
+        found = _read(chunks).received
+        assert found == expected, f"{how} it is {found} and not {expected}"
+    for each in expected:
         yield each if isinstance(each, str) else f"{each[0]} {each[1]}" if each[0] == "fault" else each[0]
-    yield f"{min(len(wanted), 4)} in all"
-    _check_written(wanted)
+    yield f"{min(len(expected), 4)} in all"
+    _check_round_trip(expected)
 
 
-def _heard(chunks: Iterable[bytes], *, client: bool = False) -> Heard:
-    heard = Heard()
-    spelling = Spelling(cast("WebSocket", heard), frame_protocol, client=client)
+def _read(chunks: Iterable[bytes], *, client: bool = False) -> FrameRecorder:
+    recorder = FrameRecorder()
+    frames = Spelling(cast("WebSocket", recorder), frame_protocol, client=client)
     for chunk in chunks:
-        spelling.read(chunk, 0.0)
-    return heard
+        frames.read(chunk, 0.0)
+    return recorder
 
 
-def _check_written(told: list[Any]) -> None:
-    said: list[SocketAction] = []
-    wanted: list[Any] = []
-    for each in told:
+def _check_round_trip(received: list[Any]) -> None:
+    actions: list[SocketAction] = []
+    expected: list[Any] = []
+    for each in received:
         if each[0] == "text":
-            said.append(Text(each[1]))
-            wanted.append(each)
+            actions.append(Text(each[1]))
+            expected.append(each)
         elif each[0] == "ping":
-            said += Ping(), Pong(each[1])
-            wanted += ("ping", b""), "pong"
+            actions += Ping(), Pong(each[1])
+            expected += ("ping", b""), "pong"
         elif each[0] == "close" and each[1] != 1005:
-            said.append(Close(each[1], each[2]))
-            wanted.append(each)
-    written = Spelling(cast("WebSocket", Heard()), frame_protocol, client=False).pieces(said, lambda: 0.0)
-    found = _heard(map(bytes, written), client=True).told
-    assert found == wanted, f"{said} is read as {found}"
+            actions.append(Close(each[1], each[2]))
+            expected.append(each)
+    written = Spelling(cast("WebSocket", FrameRecorder()), frame_protocol, client=False).pieces(
+        actions, lambda: 0.0
+    )
+    found = _read(map(bytes, written), client=True).received
+    assert found == expected, f"{actions} is read as {found}"
 
 
-# -- The second opinion ------------------------------------------------------------------------------------------------------
+# -- The oracle ---------------------------------------------------------------------------------------------------------
 
 
 def _expected(data: bytes) -> list[Any]:
-    told: list[Any] = []
-    kind, message = 0, b""  # of the message that is not complete
+    received: list[Any] = []
+    kind, message = 0, b""  # of the unfinished message
     while True:
         frame = _frame(data)
         if frame is None:
-            return told
+            return received
         if isinstance(frame, int):
-            return [*told, ("fault", frame)]
+            return [*received, ("fault", frame)]
         fin, opcode, length, payload, data = frame
         complete = len(payload) == length
         if opcode >= 8:
             if not complete:
-                return told
-            told.append(_control(opcode, payload))
-            if told[-1][0] in ("close", "fault"):
-                return told
+                return received
+            received.append(_control(opcode, payload))
+            if received[-1][0] in ("close", "fault"):
+                return received
             continue
         if length and not payload:
-            return told
+            return received
         if bool(opcode) is bool(kind):
-            return [*told, ("fault", 1002)]
+            return [*received, ("fault", 1002)]
         kind = kind or opcode
         if kind == 2:
-            if "binary" not in told[-1:]:
-                told.append("binary")
+            if "binary" not in received[-1:]:
+                received.append("binary")
         else:
             message += payload
             if not _is_utf8(message, whole=fin and complete):
-                return [*told, ("fault", 1007)]
+                return [*received, ("fault", 1007)]
         if not complete:
-            return told
+            return received
         if fin:
             if kind == 1:
-                told.append(("text", message.decode()))
+                received.append(("text", message.decode()))
             kind, message = 0, b""
 
 
 def _frame(data: bytes) -> tuple[bool, int, int, bytes, bytes] | int | None:
-    """Whether it is the last of its message, its opcode, its length, as much of its payload as is there, and what is behind; or the code
-    of a fault; or None if the head is not all there."""
+    """Split off the first frame.
+
+    Returns fin, opcode, payload length, as much of the payload as is there, and the rest; or the
+    code of a fault; or None if the head is incomplete.
+    """
     if len(data) < 2:
         return None
     fin, opcode, length, at = bool(data[0] & 0x80), data[0] & 15, data[1] & 0x7F, 2
@@ -177,8 +182,8 @@ def _frame(data: bytes) -> tuple[bool, int, int, bytes, bytes] | int | None:
     if len(data) < at + 4:
         return None
     key, payload = data[at : at + 4], data[at + 4 : at + 4 + length]
-    opened = bytes(byte ^ key[number % 4] for number, byte in enumerate(payload))
-    return fin, opcode, length, opened, data[at + 4 + length :]
+    unmasked = bytes(byte ^ key[number % 4] for number, byte in enumerate(payload))
+    return fin, opcode, length, unmasked, data[at + 4 + length :]
 
 
 def _control(opcode: int, payload: bytes) -> Any:
@@ -197,7 +202,7 @@ def _control(opcode: int, payload: bytes) -> Any:
 
 
 def _is_utf8(data: bytes, *, whole: bool) -> bool:
-    # The decoder for pieces, for it alone tells what may still become a character; all of the message is given to it at once.
+    # The incremental decoder: only it accepts a character that may still be completed.
     try:
         _DECODER().decode(data, whole)
     except UnicodeDecodeError:

@@ -158,13 +158,20 @@ class ExchangeChecker:
             self._check_number(observed, name, number, event, received)
             observed.last_number = number
             if event.data:
-                assert received.setdefault(number, event.data) == event.data, "one event number with two contents"
+                assert received.setdefault(number, event.data) == event.data, (
+                    "one event number with two contents"
+                )
             position = (session, name, number)
         if event.data:
             self._check_message(observed, json.loads(event.data), event.data, position)
 
     def _check_number(
-        self, observed: ObservedExchange, name: bytes, number: int, event: SseEvent, received: dict[int, bytes]
+        self,
+        observed: ObservedExchange,
+        name: bytes,
+        number: int,
+        event: SseEvent,
+        received: dict[int, bytes],
     ) -> None:
         stream = observed.exchange.stream
         assert stream is not None
@@ -180,7 +187,9 @@ class ExchangeChecker:
         elif received:
             assert number >= max(received) + bool(event.data), "an event is repeated"
 
-    def _check_message(self, observed: ObservedExchange, message: Any, data: bytes, position: tuple[Any, ...]) -> None:
+    def _check_message(
+        self, observed: ObservedExchange, message: Any, data: bytes, position: tuple[Any, ...]
+    ) -> None:
         if "method" in message and "id" in message:
             observed.client.server_requests.append(message["id"])
         for client_number, number in MARK.findall(data):
@@ -201,8 +210,7 @@ class ExchangeChecker:
                 call.answered_at = position
 
     def check(self, conversations: Mapping[Conversation, bool]) -> None:
-        """Check what the endpoint holds. `conversations` maps all that existed to True if closed.
-        """
+        """Check what the endpoint holds. `conversations` maps all that existed to True if closed."""
         endpoint, limits = self.endpoint, self._limits
         assert not (endpoint.events or endpoint.dirty or endpoint.ready)
         log = endpoint.log

@@ -115,7 +115,7 @@ def _classify_value(value: Any, id_limit: int, method_limit: int) -> Classificat
 def _find_error(keys: list[str], members: dict[str, Any], id_limit: int, method_limit: int) -> str:
     """Return what is wrong with the envelope of a message, or ""."""
     if len(set(keys)) < len(keys):
-        return "a member stands twice"
+        return "a member occurs twice"
     if any('"' in key for key in keys):
         return "a member name with a quotation mark, which the core rejects"
     if members.get("jsonrpc") != "2.0":

@@ -230,7 +230,9 @@ class RouterScript:
     def _call(self, client_number: int, id: RequestId) -> None:
         client = self._clients[client_number]
         call, message = self._message(client, id)
-        observed = self._post(client, encoded(message), *self._mirrored_headers(client, "tools/call"), calls=[call])
+        observed = self._post(
+            client, encoded(message), *self._mirrored_headers(client, "tools/call"), calls=[call]
+        )
         self._check_response_to_call(observed)
 
     def _check_response_to_call(self, observed: ObservedExchange) -> None:
@@ -239,7 +241,9 @@ class RouterScript:
             return
         assert observed.head.status != 202, "a request got 202, the status for notifications"
         if observed.head.status == 429:
-            assert not any(each.abandoned for each in session.streams.values()), "429 although an abandoned stream could be dropped"
+            assert not any(each.abandoned for each in session.streams.values()), (
+                "429 although an abandoned stream could be dropped"
+            )
             self._checker.outcomes.add("too many streams")
 
     def _batch(self, client_number: int, ids: list[RequestId]) -> None:
@@ -287,7 +291,9 @@ class RouterScript:
     def _cancel(self, client_number: int, id: Any) -> None:
         client = self._clients[client_number]
         note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
-        observed = self._post(client, encoded(note), *self._mirrored_headers(client, "notifications/cancelled"))
+        observed = self._post(
+            client, encoded(note), *self._mirrored_headers(client, "notifications/cancelled")
+        )
         session = observed.exchange.session
         if isinstance(session, Session) and observed.head is not None and observed.head.status == 202:
             left = [each for each in session.by_id if (each, type(each)) == (id, type(id))]
@@ -295,10 +301,14 @@ class RouterScript:
 
     def _respond(self, client_number: int, number: int) -> None:
         client = self._clients[client_number]
-        id = client.server_requests[number % len(client.server_requests)] if client.server_requests else number
+        id = (
+            client.server_requests[number % len(client.server_requests)] if client.server_requests else number
+        )
         self._post(client, encoded({"jsonrpc": "2.0", "id": id, "result": {"roots": []}}))
 
-    def _get(self, client_number: int, last_event_id: bytes | None = None, *, must: bool | None = None) -> ObservedExchange:
+    def _get(
+        self, client_number: int, last_event_id: bytes | None = None, *, must: bool | None = None
+    ) -> ObservedExchange:
         client = self._clients[client_number]
         more = [] if last_event_id is None else [(b"last-event-id", last_event_id)]
         observed = self._request(
@@ -307,7 +317,9 @@ class RouterScript:
         self._process_events()
         assert observed.head is not None
         if must is not None:
-            assert (observed.head.status == 200) is must, f"{last_event_id!r} was answered with {observed.head.status}"
+            assert (observed.head.status == 200) is must, (
+                f"{last_event_id!r} was answered with {observed.head.status}"
+            )
         if last_event_id is not None:
             self._checker.outcomes.add(f"resume {observed.head.status}")
         return observed

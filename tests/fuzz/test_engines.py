@@ -1,4 +1,6 @@
-"""The engines and the command: what fails is found, made shrink, shown and kept; a run can be repeated, and ends."""
+"""The fuzzing engines and the command: a failing case is found, shrunk, shown and saved; runs
+repeat and end.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +26,22 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug in the core that only generated cases can find: members that stand twice are let pass."""
+def planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug in the core that only generated cases can find: duplicate members are accepted."""
     monkeypatch.setattr(_jsonrpc, "_refuse_duplicates", lambda data, envelope: None)
     monkeypatch.setattr(engines, "committed_cases", lambda target: {})
 
 
-@pytest.mark.usefixtures("planted")
-def test_what_fails_is_made_small() -> None:
+@pytest.mark.usefixtures("planted_bug")
+def test_fuzz_run_failing_case_is_shrunk() -> None:
     run, finding = run_hypothesis(load("jsonrpc"), cases=5_000, keep=False)
     assert finding is not None
-    assert "a member stands twice" in str(finding.error)
+    assert "a member occurs twice" in str(finding.error)
     assert len(finding.case) < 120, finding.case
     assert run.cases < 5_000
 
 
-def test_a_recorded_case_that_fails_is_a_finding() -> None:
+def test_fuzz_run_recorded_case_fails_is_a_finding() -> None:
     def check(case: Any) -> list[str]:
         raise AssertionError("no")
 
@@ -48,13 +50,13 @@ def test_a_recorded_case_that_fails_is_a_finding() -> None:
     assert run.cases == 0
 
 
-def test_a_target_that_cannot_make_cases_says_so() -> None:
+def test_fuzz_run_broken_strategy_raises() -> None:
     broken = Target("broken", lambda seeds: st.integers().map(lambda number: number // 0), lambda case: ())
     with pytest.raises(ZeroDivisionError):
         run_hypothesis(broken, cases=5, keep=False)
 
 
-def test_the_same_seed_gives_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzz_run_same_seed_checks_same_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "ROUND_SIZE", 50)
 
     def tried(seed: int) -> list[Any]:
@@ -74,7 +76,7 @@ def test_the_same_seed_gives_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> 
     assert tried(1) != tried(2)
 
 
-def test_time_ends_a_run() -> None:
+def test_fuzz_run_after_seconds_ends() -> None:
     run, finding = run_hypothesis(load("jsonrpc"), seconds=0.2, keep=False)
     assert finding is None
     assert 0 < run.cases < 5_000
@@ -85,13 +87,13 @@ def endless(case: Any) -> list[str]:
         pass
 
 
-def test_a_case_that_does_not_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzz_case_endless_raises_case_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "CASE_TIMEOUT", 0.05)
     with pytest.raises(CaseTimeout):
         check_case(Target("endless", lambda seeds: st.just(0), endless), 0)
 
 
-def test_what_takes_too_long_is_found_out() -> None:
+def test_run_within_over_limit_raises() -> None:
     assert run_within(60.0, lambda: 1) == 1
     with pytest.raises(AssertionError, match="may take -1"):
         run_within(-1.0, lambda: 1)
@@ -100,8 +102,8 @@ def test_what_takes_too_long_is_found_out() -> None:
 # -- The command -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("planted")
-def test_the_command_shows_what_it_found(
+@pytest.mark.usefixtures("planted_bug")
+def test_fuzz_command_with_finding_prints_and_saves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "FINDINGS", tmp_path / "findings")
@@ -118,7 +120,7 @@ def test_the_command_shows_what_it_found(
     assert "fails" in capsys.readouterr().out
 
 
-def test_the_command_without_a_finding(
+def test_fuzz_command_without_finding_exits_with_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = load("framing")
@@ -139,10 +141,10 @@ def test_the_command_without_a_finding(
 
 
 @pytest.mark.parametrize("name", ["jsonrpc", "framing"])
-def test_atheris_is_given_the_target(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, planted: None
+def test_atheris_engine_passes_target_and_options(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, planted_bug: None
 ) -> None:
-    """A stand-in for atheris, which is no dependency: it shows how it is called, and makes three calls itself."""
+    """atheris is no dependency, so a stand-in records its arguments and makes three calls itself."""
     options: list[str] = []
 
     def fuzz() -> None:
@@ -161,7 +163,7 @@ def test_atheris_is_given_the_target(
     monkeypatch.setitem(sys.modules, "atheris", stand_in)
     monkeypatch.setattr(engines, "HERE", tmp_path)
     reported: list[Any] = []
-    fails = pytest.raises(AssertionError, match="a member stands twice")
+    fails = pytest.raises(AssertionError, match="a member occurs twice")
     with fails if name == "jsonrpc" else contextlib.nullcontext():
         run_atheris(lambda: load(name), lambda *found: reported.append(found), seconds=5, cases=9, seed=3)
     assert len(reported) == (name == "jsonrpc")
@@ -169,6 +171,6 @@ def test_atheris_is_given_the_target(
 
 
 @pytest.mark.skipif(find_spec("atheris") is not None, reason="atheris is installed")
-def test_without_atheris_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fuzz_command_atheris_missing_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["framing", "--engine", "atheris"]) == 2
     assert "not installed" in capsys.readouterr().err

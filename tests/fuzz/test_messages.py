@@ -1,4 +1,4 @@
-"""What cases are made of: valid messages are valid, and damage is done."""
+"""The parts of fuzz cases: valid messages are valid, and mutations mutate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcp_core import DIALECTS, LATEST, Role
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("version", VERSIONS)
-def test_valid_messages_are_valid(version: str, role: Role) -> None:
+def test_fuzz_messages_of_each_revision_are_valid(version: str, role: Role) -> None:
     rows = DIALECTS[version].receives[role]
 
     @settings(max_examples=20, database=None, derandomize=True)
@@ -34,7 +34,7 @@ def test_valid_messages_are_valid(version: str, role: Role) -> None:
 
 @settings(max_examples=30, database=None, derandomize=True)
 @given(st.data())
-def test_damage_is_done(data: st.DataObject) -> None:
+def test_fuzz_mutations_of_a_message_return_bytes(data: st.DataObject) -> None:
     line = encoded(data.draw(messages()))
     assert isinstance(data.draw(damaged(st.just(line))), bytes)
     assert data.draw(malformed(responses(LATEST))).startswith(b"{")
@@ -42,9 +42,11 @@ def test_damage_is_done(data: st.DataObject) -> None:
     assert set(data.draw(reordered(st.just([1, 2, 3])))) <= {1, 2, 3}
 
 
-def test_the_code_of_the_readme_runs() -> None:
+def test_fuzz_readme_example_runs() -> None:
     text = (Path(__file__).parents[2] / "fuzz" / "README.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(import .*?)```", text, re.DOTALL)
     space: dict[str, Any] = {}
     exec(compile(code, "fuzz/README.md", "exec"), space)
-    settings(max_examples=20, database=None, derandomize=True)(space["test_it_lives"])()
+    settings(max_examples=20, database=None, derandomize=True)(
+        space["test_server_after_malformed_message_responds"]
+    )()

@@ -1,6 +1,8 @@
-"""Every fuzz target: its invariant holds for recorded cases and a few new ones, and does not hold for a broken core.
+"""Every fuzz target: its invariant holds for recorded and new cases, and does not hold for a broken
+core.
 
-What a long run finds comes here: the case as a row of `REGRESSIONS` or as a file of the corpus, and the fix with it.
+The findings of long runs come here: the case as a row of `REGRESSIONS` or as a file of the corpus,
+together with the fix.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from msgspec import Struct
 
 from fuzz import engines
 from fuzz.engines import check_case, run_hypothesis
-from fuzz.fuzz_signature import _declared
+from fuzz.fuzz_signature import _reader_of
 from fuzz.messages import VERSIONS
 from fuzz.pair import negotiated_version
 from fuzz.targets import as_row, committed_cases, invariant_of, load, read_case, target_names, write_case
@@ -32,12 +34,12 @@ from mcp_core.http._stream import EventLog, Stream
 from mcp_core.registry import _schema, _signature, _uri_matcher
 
 NAMES = target_names()
-# Enough to try every kind of case, few enough for every test run.
+# Enough for every kind of case, few enough for every test run.
 CASES = {"connection": 60, "exchange": 100, "pair": 100}
 
-# Cases that broke an invariant once: a row as `python -m fuzz` prints it.
+# Cases that once broke an invariant: rows as `python -m fuzz` prints them.
 REGRESSIONS: list[tuple[str, Any]] = [
-    # A server that was winding down asked a silent client for a sign of life, which raised.
+    # A server in shutdown sent a keep-alive ping to a silent client, which raised.
     (
         "connection",
         (
@@ -49,7 +51,7 @@ REGRESSIONS: list[tuple[str, Any]] = [
             [("shutdown",), ("wait", 6.0)],
         ),
     ),
-    # A change that was told before the conversation was open waited for the next message after it.
+    # A change notification sent before the handshake ended was held back until the next message.
     (
         "connection",
         (
@@ -68,15 +70,15 @@ REGRESSIONS: list[tuple[str, Any]] = [
             ],
         ),
     ),
-    # Chunks that came while lines were waiting were read before those that had come earlier.
+    # Chunks that arrived while lines were queued were read before earlier ones.
     ("framing", (0, [b"\r", b"\n\n"], 2, 1)),
-    # Python puts no lists into sets, which came out as a TypeError.
+    # Python sets hold no lists, which raised TypeError.
     ("signature", ([("a", ["set", "few"], ())], b'{"a":[[]]}')),
-    # A type that nothing is read as was accepted for the sake of its description.
+    # A type that no JSON decodes to was accepted because of its description.
     ("signature", ([("a", ["described", "type"], ())], b'{"a":null}')),
-    # The schema of this could not be written into any list of tools.
+    # The schema of this could not be encoded in a list of tools.
     ("signature", ([("a", ["union", ["union", "Any", "Node"], "Pet"], ())], b'{"a":null}')),
-    # What is skipped in the header of a token was not looked at, and need not have been UTF-8.
+    # Skipped members of a token's header were not checked to be UTF-8.
     (
         "token",
         (
@@ -91,7 +93,7 @@ REGRESSIONS: list[tuple[str, Any]] = [
             None,
         ),
     ),
-    # A head on stream 0 was no head that something could stand in, and `te` was believed when it was said for the last time.
+    # HEADERS on stream 0 did not open a header block, and of several `te` fields only the last was checked.
     ("http2", (False, [b"\0\0\0\4" + bytes(8) + b"\1" + bytes(14)], 1, [])),
     (
         "http2",
@@ -109,13 +111,13 @@ REGRESSIONS: list[tuple[str, Any]] = [
             ],
         ),
     ),
-    # A query between a path and a fixed text may be absent, and then the path took the text too.
+    # A query between a path and a literal may be absent, and then the path matched the literal too.
     ("uri_template", ("{+%41}{?a*}#", {"%41": "a", "a": ""}, "a?a=#", 1)),
 ]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_invariant_holds(name: str) -> None:
+def test_fuzz_target_new_cases_hold(name: str) -> None:
     run, finding = run_hypothesis(load(name), cases=CASES.get(name, 200), keep=False)
     assert finding is None, as_row(run.target, finding.case)
     assert run.cases == CASES.get(name, 200)
@@ -124,37 +126,37 @@ def test_the_invariant_holds(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "case"), REGRESSIONS)
-def test_what_was_found_once_holds(name: str, case: Any) -> None:
+def test_fuzz_target_regression_holds(name: str, case: Any) -> None:
     assert check_case(load(name), case)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_target_says_what_holds(name: str) -> None:
+def test_fuzz_target_has_invariant_and_corpus(name: str) -> None:
     assert len(invariant_of(name)) > 100
     assert len(committed_cases(load(name))) > 5
 
 
-def test_there_is_no_other_target() -> None:
+def test_load_unknown_target_raises() -> None:
     with pytest.raises(KeyError):
         load("nothing")
 
 
 @pytest.mark.parametrize("name", ["jsonrpc", "connection"])
-def test_cases_are_written_as_they_are(name: str, tmp_path: Any) -> None:
+def test_recorded_case_written_and_read_is_unchanged(name: str, tmp_path: Any) -> None:
     target = load(name)
     for case in committed_cases(target).values():
         assert read_case(target, write_case(target, case, tmp_path, "x-")) == case
 
 
-# -- A broken core is found out ----------------------------------------------------------------------------------------
+# -- Planted bugs --------------------------------------------------------------------------------------------
 
 
-def _admit_all(self: Requests, event: Any, request: Any) -> bool:
+def _add_without_limit_or_queue(self: Requests, event: Any, request: Any) -> bool:
     self.table[event.id] = request
     return True
 
 
-def _take_and_miscount(self: _outbox.Outbox) -> bytes:
+def _take_without_counting(self: _outbox.Outbox) -> bytes:
     messages, self._messages = self._messages, []
     return b"".join(message.data + b"\n" for message in messages)
 
@@ -168,11 +170,11 @@ def _schema_without_required(struct: type[Struct], function: Any) -> dict[str, A
 _argument_schema = _signature._argument_schema
 
 
-def _misfit(self: _signature.ArgumentReader, arguments: Any, first: Exception) -> Any:
+def _always_invalid(self: _signature.ArgumentReader, arguments: Any, first: Exception) -> Any:
     raise _signature.Misfit("no")
 
 
-def _end_and_keep_the_type(self: _sse.SseDecoder) -> _sse.SseEvent | None:
+def _end_without_type_reset(self: _sse.SseDecoder) -> _sse.SseEvent | None:
     type = self._type
     event = _end(self)
     self._type = type
@@ -186,17 +188,17 @@ def _add_without_limit(self: _sse.SseDecoder, value: bytes) -> None:
 _end = _sse.SseDecoder._end
 
 
-def _cut_off(self: Any, frames: Any, opcode: Any, bits: Any, data: bytes, fin: bool) -> Any:
+def _write_truncated(self: Any, frames: Any, opcode: Any, bits: Any, data: bytes, fin: bool) -> Any:
     return bits, data[:9]
 
 
-def _gone_unless_done(self: Exchange, now: float) -> None:
-    """As if nobody could go before what was said last is taken."""
+def _ignore_disconnect_unless_done(self: Exchange, now: float) -> None:
+    """Ignore a disconnect until the last output is taken."""
     if self.mode is not Mode.DONE:
         _disconnected(self, now)
 
 
-def _find_anybodys(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) -> Any:
+def _find_without_principal_check(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) -> Any:
     session = self.sessions.get(id)
     if session is None:
         return _NO_SESSION
@@ -204,8 +206,8 @@ def _find_anybodys(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) 
     return None
 
 
-def _act_on_any(self: Endpoint, exchange: Exchange, body: bytes, now: float) -> None:
-    """As if nothing could happen between a head and its body."""
+def _receive_without_recheck(self: Endpoint, exchange: Exchange, body: bytes, now: float) -> None:
+    """Skip the checks between a head and its body."""
     if isinstance(exchange.session, Session):
         self._posted_in_session(exchange, exchange.session, body)
     else:
@@ -215,34 +217,34 @@ def _act_on_any(self: Endpoint, exchange: Exchange, body: bytes, now: float) -> 
 _disconnected, _receive_body = Exchange.disconnected, Endpoint.receive_body
 
 
-# target, what is broken: where, its name, and what stands in its place
+# target; the broken object, its attribute, and the replacement
 MUTANTS: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
     ("jsonrpc", _jsonrpc, "_refuse_duplicates", lambda data, envelope: None),
     ("opening", _opening, "best", lambda dialects, versions: dialects[0] if dialects else None),
     ("connection", Requests, "cancel", lambda self, id: None),
-    ("connection", Requests, "add", _admit_all),
+    ("connection", Requests, "add", _add_without_limit_or_queue),
     ("connection", Requests, "end_all", lambda self: []),
     ("connection", Requests, "_resume", lambda self: None),
     ("connection", Asked, "give_up_for", lambda self, parent: None),
     ("connection", Bucket, "take", lambda self, now: 0.0),
-    ("connection", _outbox.Outbox, "take_lines", _take_and_miscount),
+    ("connection", _outbox.Outbox, "take_lines", _take_without_counting),
     ("pair", Requests, "cancel", lambda self, id: None),
     ("pair", Asked, "progressed", lambda self, params: None),
     ("arguments", _schema.GivenSchema, "fault_of", lambda self, value: None),
     ("signature", _signature, "_argument_schema", _schema_without_required),
-    ("signature", _signature.ArgumentReader, "_read_again", _misfit),
+    ("signature", _signature.ArgumentReader, "_read_again", _always_invalid),
     ("uri_template", _uri_matcher, "_one", _uri_matcher._decode),
-    ("sse", _sse.SseDecoder, "_end", _end_and_keep_the_type),
+    ("sse", _sse.SseDecoder, "_end", _end_without_type_reset),
     ("sse", _sse.SseDecoder, "_add", _add_without_limit),
     ("sse", _sse, "_one_line", lambda value, what: value),
     ("headers", _headers, "_PLAIN", re.compile(r"[ -~]*")),
     ("headers", _mirror, "agrees", lambda text, value: text.lower() == str(value).lower()),
     ("headers", _mirror.Mirror, "_absent_or_repeated", lambda self, header: None),
-    ("exchange", Exchange, "disconnected", _gone_unless_done),
+    ("exchange", Exchange, "disconnected", _ignore_disconnect_unless_done),
     ("exchange", Exchange, "may_be_resumed", property(lambda self: False)),
-    ("exchange", Endpoint, "_find", _find_anybodys),
-    ("exchange", Endpoint, "receive_body", _act_on_any),
+    ("exchange", Endpoint, "_find", _find_without_principal_check),
+    ("exchange", Endpoint, "receive_body", _receive_without_recheck),
     ("exchange", EventLog, "forget", lambda self, stream: None),
     ("exchange", Stream, "reaches", lambda self, cursor: cursor <= self.last),
     ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),
@@ -257,34 +259,34 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("http2", _http2_heads, "_NO_VALUE", re.compile(rb"[\0\r]")),
     ("http2", _http2_heads, "_OF_CONNECTIONS", frozenset()),
     ("websocket", _spelling, "_CONTROL", 1),
-    ("websocket", _spelling._Lengths, "frame_outbound", _cut_off),
+    ("websocket", _spelling._Lengths, "frame_outbound", _write_truncated),
 ]
 
 
 @pytest.mark.parametrize(
     ("name", "place", "what", "instead"), MUTANTS, ids=[f"{row[0]}-{row[2]}" for row in MUTANTS]
 )
-def test_a_broken_core_is_found_out(
+def test_fuzz_target_mutant_is_detected(
     name: str, place: object, what: str, instead: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By cases that are made, without the help of recorded ones."""
+    """The cases are generated, without recorded ones."""
     monkeypatch.setattr(place, what, instead)
     monkeypatch.setattr(engines, "committed_cases", lambda target: {})
-    _declared.cache_clear()
+    _reader_of.cache_clear()
     run, finding = run_hypothesis(load(name), cases=3_000, keep=False, shrink=False)
-    _declared.cache_clear()
+    _reader_of.cache_clear()
     assert finding is not None
     assert run.cases < 3_000
 
 
-def test_every_target_can_fail() -> None:
+def test_every_fuzz_target_has_a_mutant() -> None:
     assert {name for name, *_ in MUTANTS} == set(NAMES)
 
 
-# -- What the judges know ----------------------------------------------------------------------------------------------
+# -- The oracles -------------------------------------------------------------------------------------------------
 
-# client, server, the revision they meet in
-MEETINGS = [
+# revisions of the client; of the server; the negotiated one
+NEGOTIATIONS = [
     (VERSIONS, VERSIONS, "2026-07-28"),
     (VERSIONS, VERSIONS[:4], "2025-11-25"),
     (VERSIONS[:4], VERSIONS, "2025-11-25"),
@@ -295,6 +297,8 @@ MEETINGS = [
 ]
 
 
-@pytest.mark.parametrize(("client", "server", "met"), MEETINGS)
-def test_where_two_sides_meet(client: tuple[str, ...], server: tuple[str, ...], met: str | None) -> None:
-    assert negotiated_version(client, server) == met
+@pytest.mark.parametrize(("client", "server", "expected"), NEGOTIATIONS)
+def test_negotiated_version_matches_specification(
+    client: tuple[str, ...], server: tuple[str, ...], expected: str | None
+) -> None:
+    assert negotiated_version(client, server) == expected
