@@ -47,7 +47,10 @@ _RATE_LIMITED: Final = frozenset({"tools/call", "completion/complete"})
 
 
 class SentRequest(NamedTuple):
-    """A request of ours without a response. `related` is the peer's request that it was sent for."""
+    """A request of ours without a response.
+
+    `related` is the peer's request that it was sent for.
+    """
 
     token: int
     related: Id | None
@@ -92,7 +95,7 @@ class ConnectionModel:
     def __repr__(self) -> str:
         return f"<ConnectionModel: {len(self.running)} running, {len(self.pending)} pending>"
 
-    # -- Input of the peer ---------------------------------------------------------------------------------------------
+    # -- Input of the peer -------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> None:
         """Record a message of the peer, before the connection gets it."""
@@ -149,7 +152,7 @@ class ConnectionModel:
             return None
         return id if self.running.get(id) is False else None
 
-    # -- Calls of our side ----------------------------------------------------------------------------------------------
+    # -- Calls of our side -------------------------------------------------------------------------
 
     def request_sent(self, id: Id, request: SentRequest) -> None:
         """Record that our side sent a request."""
@@ -170,7 +173,10 @@ class ConnectionModel:
         return lost
 
     def response_sent(self, id: Id, sent: bool) -> None:
-        """Record that our side ended a request of the peer. With `sent`, its response was accepted."""
+        """Record that our side ended a request of the peer.
+
+        With `sent`, its response was accepted.
+        """
         del self.running[id]
         if sent:
             self._cancel_related(id)
@@ -196,7 +202,7 @@ class ConnectionModel:
         """Return how many responses the request has got."""
         return self._responses[id]
 
-    # -- Output of the connection ---------------------------------------------------------------------------------------
+    # -- Output of the connection ------------------------------------------------------------------
 
     def handle_event(self, event: Event, now: float) -> None:
         """Record an event of the connection."""
@@ -296,7 +302,7 @@ class ConnectionModel:
                 f"a notification for {id!r}, which is not subscribed"
             )
 
-    # -- Checks --------------------------------------------------------------------------------------------------------
+    # -- Checks ------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Check the state after a step, when all events are read."""

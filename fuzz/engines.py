@@ -195,7 +195,7 @@ def _on_alarm(*_: object) -> None:
     raise CaseTimeout(f"the case was still running after {CASE_TIMEOUT:.0f} s")
 
 
-# -- atheris -----------------------------------------------------------------------------------------------------------
+# -- atheris ---------------------------------------------------------------------------------------
 
 
 def run_atheris(

@@ -1,6 +1,7 @@
-# Invariant: for any arguments of a tool, a prompt or a resource, the request gets one response: a result, or -32602 (for a
-# resource: the code of its revision for "not found"). The function sees only values of the types that it declares. No exception
-# leaks, neither out of the connection nor into the log.
+# Invariant: for any arguments of a tool, a prompt or a resource, the request gets one response: a
+# result, or -32602 (for a resource: the code of its revision for "not found"). The function sees
+# only values of the types that it declares. No exception leaks, neither out of the connection nor
+# into the log.
 """A `Server` with many kinds of parameters, reached by whole messages through a `Connection` and a
 `Service`.
 
@@ -37,7 +38,7 @@ from .verdicts import classify
 # revision; method; name or URI; the encoded arguments, None for none
 Case: TypeAlias = tuple[str, str, str, bytes | None]
 
-# -- The server ------------------------------------------------------------------------------------------------------
+# -- The server ------------------------------------------------------------------------------------
 
 
 class Colour(enum.Enum):
@@ -223,7 +224,7 @@ def _server() -> Server:
 
 TOOLS: Final = tuple("text numbers choices lists objects exotic anything none given unknown".split())
 
-# -- One request -------------------------------------------------------------------------------------------------------
+# -- One request -----------------------------------------------------------------------------------
 
 
 def check(case: Case) -> Iterable[str]:
@@ -282,7 +283,7 @@ class _Runtime(Runtime):
         raise AssertionError(f"an unexpected exception in a handler: {exc!r}") from exc
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _ODD: Final = (
     *(b"null", b"[]", b"1", b'"x"', b"{}", b"{", b'{"a":1,"a":2}', b'{"a":1e400}', b'{"a":NaN}'),

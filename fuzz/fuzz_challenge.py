@@ -1,6 +1,7 @@
-# Invariant: any WWW-Authenticate value is parsed, and parses the same again when serialized. Challenges in any spelling that
-# RFC 9110 allows are parsed as intended. For any arguments, our own resource server writes one header per scheme, in
-# printable ASCII, in which our client finds what was intended.
+# Invariant: any WWW-Authenticate value is parsed, and parses the same again when serialized.
+# Challenges in any spelling that RFC 9110 allows are parsed as intended. For any arguments, our own
+# resource server writes one header per scheme, in printable ASCII, in which our client finds what
+# was intended.
 """`WWW-Authenticate`, as `mcp_core.auth` parses and writes it. Nothing may be raised.
 
 The oracle is the writer of the challenges: one spelling of a list of schemes with their parameters.
@@ -24,8 +25,8 @@ from .values import weighted
 
 # a scheme; its token68, if it has one; or else its parameters
 Intended: TypeAlias = tuple[str, str | None, list[tuple[str, str]]]
-# "received" and headers; or "spelled", challenges and the seed of their spelling; or "generated" and the arguments of
-# `OAuthResourceServer.challenge`
+# "received" and headers; or "spelled", challenges and the seed of their spelling; or "generated"
+# and the arguments of `OAuthResourceServer.challenge`
 Case: TypeAlias = tuple[Any, ...]
 
 RESOURCE: Final = "https://mcp.example.com/mcp"
@@ -149,7 +150,7 @@ def _value(value: str, rng: Random) -> str:
     )
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _PIECES: Final = (
     *("Bearer", "DPoP", "Basic", " ", ",", "=", '"', "\\", "realm", 'scope="a b"', "error=x", "abc==", "a"),

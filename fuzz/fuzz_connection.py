@@ -1,8 +1,9 @@
-# Invariant: for any input and any calls meanwhile, next_event and the receiving methods raise nothing, and the sending
-# methods raise only LocalProtocolError, having sent nothing (TypeError and ValueError for values that JSON cannot
-# express). Every request with a usable id gets exactly one response, unless it is cancelled or the connection ends; no other
-# message gets one. Every id is in exactly one state. Reported sizes and counts are correct. The split of the bytes
-# does not matter. After `close` nothing is pending, and until then a ping or a discovery is always answered.
+# Invariant: for any input and any calls meanwhile, next_event and the receiving methods raise
+# nothing, and the sending methods raise only LocalProtocolError, having sent nothing (TypeError and
+# ValueError for values that JSON cannot express). Every request with a usable id gets exactly one
+# response, unless it is cancelled or the connection ends; no other message gets one. Every id is in
+# exactly one state. Reported sizes and counts are correct. The split of the bytes does not matter.
+# After `close` nothing is pending, and until then a ping or a discovery is always answered.
 """One `Connection`, in either role and any set of revisions, with arbitrary input and calls.
 
 A case is a script of steps. `fuzz.talk` plays it and checks the connection against a model.
@@ -47,7 +48,7 @@ def _first_difference(one: list[Any], other: list[Any]) -> str:
     return "in chunks the transcript has another length"
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 
 def _peer_step(version: str, role: Role, recorded: SearchStrategy[bytes]) -> SearchStrategy[Step]:

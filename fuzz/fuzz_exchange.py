@@ -1,9 +1,13 @@
-# Invariant: with any number of clients of any revisions, and requests in any order, each response of a Router has one
-# head, one end and nothing after it. Each client receives the messages for its own requests, on the right stream, and
-# nothing else. An event has one number and one content, and a client that resumes receives every event after the one it
-# names, once and in order, or an error that it is gone. A foreign session looks like an unknown one. Counted sizes are those
-# held. No deadline is missed. At the end nothing is left.
-"""One `Router` between several clients and the handlers of their requests. `fuzz.visits` plays it."""
+# Invariant: with any number of clients of any revisions, and requests in any order, each response
+# of a Router has one head, one end and nothing after it. Each client receives the messages for its
+# own requests, on the right stream, and nothing else. An event has one number and one content, and
+# a client that resumes receives every event after the one it names, once and in order, or an error
+# that it is gone. A foreign session looks like an unknown one. Counted sizes are those held. No
+# deadline is missed. At the end nothing is left.
+"""One `Router` between several clients and the handlers of their requests.
+
+`fuzz.visits` plays it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# Invariant: however bytes are split, the lines are those of splitting the whole at newlines; a line over the limit is
-# reported once; memory and time grow at most linearly with the input.
+# Invariant: however bytes are split, the lines are those of splitting the whole at newlines; a line
+# over the limit is reported once; memory and time grow at most linearly with the input.
 """Newline framing by `mcp_core.jsonrpc`. Nothing may be raised, for any input.
 
 The oracle is `bytes.split` of the whole input.
@@ -23,7 +23,8 @@ from .targets import Target
 from .timing import run_within
 from .values import weighted
 
-# limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for all
+# limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for
+# all
 Case: TypeAlias = tuple[int, list[bytes], int, int]
 
 # For the objects themselves; a growing array allocates a little more than it needs.
@@ -57,7 +58,8 @@ def _expected(data: bytes, limit: int) -> tuple[list[Any], bool]:
     *complete, rest = data.split(b"\n")
     stripped = [line.removesuffix(b"\r") for line in complete]
     lines: list[Any] = [OVERLONG if len(line) > limit else line for line in stripped]
-    # The last byte may be a CR that does not count. One byte more makes the line too long in any case.
+    # The last byte may be a CR that does not count. One byte more makes the line too long in any
+    # case.
     if len(rest) > limit + 1:
         lines.append(OVERLONG)
     return lines, bool(rest)

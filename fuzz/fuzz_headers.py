@@ -1,6 +1,6 @@
-# Invariant: every text survives a header, and a value has one meaning or none. A server accepts what a client sends. What a
-# server accepts has the same values in its headers as in its body, for any writer. Every schema is either a map of
-# properties that are really reached, or invalid.
+# Invariant: every text survives a header, and a value has one meaning or none. A server accepts
+# what a client sends. What a server accepts has the same values in its headers as in its body, for
+# any writer. Every schema is either a map of properties that are really reached, or invalid.
 """Mirrored headers by `mcp_core.http`. Only `ValueError` may be raised, and not by a server.
 
 The oracle reads headers with the base64 and the JSON of the standard library. It is more lenient
@@ -111,7 +111,7 @@ def _edited(
     return headers
 
 
-# -- The oracle --------------------------------------------------------------------------------------------------------
+# -- The oracle ------------------------------------------------------------------------------------
 
 
 def _check_text(text: str) -> Iterable[str]:
@@ -219,7 +219,7 @@ def _annotated(node: Any, path: Any) -> Iterable[tuple[Any, dict[str, Any]]]:
             yield from _annotated(value, None)
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _BASE64_LIKE: Final = (
     "=?base64?=",

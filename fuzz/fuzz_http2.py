@@ -1,6 +1,7 @@
-# Invariant: however the bytes of an HTTP/2 connection are split, the verdict on them is that of counting the frames of the
-# whole. What passes is unchanged, but for GOAWAY. A list of headers that is accepted as a request head is also accepted by a
-# strict parser of the RFC, and is the same again after encoding.
+# Invariant: however the bytes of an HTTP/2 connection are split, the verdict on them is that of
+# counting the frames of the whole. What passes is unchanged, but for GOAWAY. A list of headers that
+# is accepted as a request head is also accepted by a strict parser of the RFC, and is the same
+# again after encoding.
 """What `mcp_core.http` lets through to h2. Nothing may be raised.
 
 The oracle for frames reads the whole input frame by frame, with a table of the counter of each
@@ -119,7 +120,7 @@ def _count(kind: int, flags: int, length: int, stream: bytes, counts: dict[str, 
     return ENHANCE_YOUR_CALM if counts[what] > maximum else None
 
 
-# -- Heads -------------------------------------------------------------------------------------------------------------
+# -- Heads -----------------------------------------------------------------------------------------
 
 
 def _check_head(headers: list[tuple[bytes, bytes]]) -> Iterable[str]:
@@ -150,7 +151,7 @@ def _is_head(headers: list[tuple[bytes, bytes]]) -> bool:
     return True
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:

@@ -1,5 +1,6 @@
-# Invariant: bytes are an Envelope or a BadMessage, never anything else. The standard library's JSON agrees which of the two.
-# A decoded message that is encoded again decodes the same, on one line. An id keeps its type.
+# Invariant: bytes are an Envelope or a BadMessage, never anything else. The standard library's JSON
+# agrees which of the two. A decoded message that is encoded again decodes the same, on one line. An
+# id keeps its type.
 """The bytes of one message, decoded and encoded by `mcp_core.jsonrpc`.
 
 The oracle is `fuzz.verdicts`. It is unsure only where JSON parsers may differ, and even then

@@ -1,7 +1,11 @@
-# Invariant: of two Connections joined by a lossless wire, each receives what the other sent: requests, notifications,
-# progress and responses, unchanged and in order, however the wire splits them. A cancelled request ends on both sides, a
-# request answered meanwhile stays answered, and no id survives the end.
-"""Two `Connection`s and a wire. `fuzz.pair` plays the script and knows what each side must receive."""
+# Invariant: of two Connections joined by a lossless wire, each receives what the other sent:
+# requests, notifications, progress and responses, unchanged and in order, however the wire splits
+# them. A cancelled request ends on both sides, a request answered meanwhile stays answered, and no
+# id survives the end.
+"""Two `Connection`s and a wire.
+
+`fuzz.pair` plays the script and knows what each side must receive.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-# Invariant: a signature is served, or rejected with DeclarationError when it is declared. Arguments are read, or raise
-# InvalidArguments with a text. The values read are those in the JSON, with defaults filled in. The inputSchema shown to
-# peers agrees: what it rejects is rejected, and what it accepts is read.
+# Invariant: a signature is served, or rejected with DeclarationError when it is declared. Arguments
+# are read, or raise InvalidArguments with a text. The values read are those in the JSON, with
+# defaults filled in. The inputSchema shown to peers agrees: what it rejects is rejected, and what
+# it accepts is read.
 """Signatures of arbitrary types, as `ArgumentReader` of `mcp_core.registry` serves them.
 
 The oracle for arguments is `jsonschema`, with the schema that the reader generated: a model that
@@ -261,7 +262,7 @@ def _is_equal(mine: Any, given: Any) -> bool:
     return rounded or bool(mine == given)
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _JSON_TYPES: Final = tuple(name for name in NAMED if name not in ("type", "object", "complex"))
 

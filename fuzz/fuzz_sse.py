@@ -1,6 +1,6 @@
-# Invariant: however an event stream is split, its events, last id and retry are those of reading the whole line by line. Input
-# over the limit is an error, in memory bounded by the limit and in linear time. An encoded event decodes to the same event,
-# for any data.
+# Invariant: however an event stream is split, its events, last id and retry are those of reading
+# the whole line by line. Input over the limit is an error, in memory bounded by the limit and in
+# linear time. An encoded event decodes to the same event, for any data.
 """Server-sent events by `mcp_core.http`. Only `EventTooLong` may be raised, for input over the
 limit.
 
@@ -79,7 +79,7 @@ def _text(value: bytes | None) -> str:
     return (value or b"").decode("utf-8", "replace")
 
 
-# -- The oracle ---------------------------------------------------------------------------------------------------
+# -- The oracle ------------------------------------------------------------------------------------
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -136,7 +136,7 @@ def _expected(stream: bytes, limit: int) -> Any:
     return events, _text(last_id), retry
 
 
-# -- The decoder --------------------------------------------------------------------------------------------------------
+# -- The decoder -----------------------------------------------------------------------------------
 
 
 def _outcome(chunks: list[bytes], limit: int) -> Any:
@@ -163,7 +163,7 @@ def _memory(decoder: SseDecoder) -> int:
     return sum(map(sys.getsizeof, parts)) + len(decoder)
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _ENDS: Final = st.sampled_from((b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r"))
 _FIELDS: Final = (

@@ -1,6 +1,7 @@
-# Invariant: for any Authorization and DPoP values, a resource server gives a grant or a denial. What it grants is signed, and
-# its header, claims and proof have all required members, as read by the standard library's JSON. A valid token is granted,
-# and a proof is accepted once. A denial reveals nothing of the token, in challenges that our own client can parse.
+# Invariant: for any Authorization and DPoP values, a resource server gives a grant or a denial.
+# What it grants is signed, and its header, claims and proof have all required members, as read by
+# the standard library's JSON. A valid token is granted, and a proof is accepted once. A denial
+# reveals nothing of the token, in challenges that our own client can parse.
 """Access tokens and DPoP proofs, as `OAuthResourceServer` checks them by the issuer's keys. Nothing
 may be raised.
 
@@ -31,7 +32,8 @@ from .values import encoded, json_values, weighted
 
 # Header and claims, as JSON or not.
 Parts: TypeAlias = tuple[bytes, bytes]
-# the token; its proof or None; an edit: which of the two (0, 1), the position, the bytes written there
+# the token; its proof or None; an edit: which of the two (0, 1), the position, the bytes written
+# there
 Case: TypeAlias = tuple[Parts, Parts | None, tuple[int, int, bytes] | None]
 
 NOW: Final = 1_800_000_000.0
@@ -149,7 +151,7 @@ def _check_proof(grant: Grant, token: bytes, proof: bytes) -> None:
     assert claims["ath"] == _hash(token).decode()
 
 
-# -- Tokens ------------------------------------------------------------------------------------------------------------
+# -- Tokens ----------------------------------------------------------------------------------------
 
 
 def _sign(header: bytes, claims: bytes, key: ECKey) -> bytes:
@@ -189,7 +191,7 @@ def _base64url(data: bytes) -> bytes:
     return urlsafe_b64encode(data).rstrip(b"=")
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _VALUES: Final = st.one_of(
     st.sampled_from(

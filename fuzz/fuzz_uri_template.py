@@ -1,6 +1,6 @@
-# Invariant: an accepted template matches what it expands: match(expand(values)) == values. For any URI, match gives values that
-# stay within their segments, or None. Only DeclarationError is raised, and only for the template. The time is linear in the
-# length of the URI.
+# Invariant: an accepted template matches what it expands: match(expand(values)) == values. For any
+# URI, match gives values that stay within their segments, or None. Only DeclarationError is raised,
+# and only for the template. The time is linear in the length of the URI.
 """URI templates of `mcp_core.registry`: expanded by RFC 6570, matched by our own rules.
 
 The generator knows which values a template can carry (rules 3 and 4 of `_uri_matcher.py`). That
@@ -88,8 +88,8 @@ def _can_carry(kind: str, value: Any) -> bool:
     if not isinstance(value, str):
         return False
     if kind in ("+", "#"):
-        # Reserved characters are not encoded, so a value with a triplet of its own comes back decoded, and `?` starts
-        # a query. A path must not go up or begin at the root.
+        # Reserved characters are not encoded, so a value with a triplet of its own comes back
+        # decoded, and `?` starts a query. A path must not go up or begin at the root.
         parts = value.replace("\\", "/").split("/")
         return (
             value != ""

@@ -1,6 +1,6 @@
-# Invariant: however the bytes of a WebSocket are split, the same frames are reported, and they are those of reading the whole frame
-# by frame. The length of a data frame is reported before any of its data. Nothing is reported after a fault or a Close. What
-# we write is read back unchanged.
+# Invariant: however the bytes of a WebSocket are split, the same frames are reported, and they are
+# those of reading the whole frame by frame. The length of a data frame is reported before any of
+# its data. Nothing is reported after a fault or a Close. What we write is read back unchanged.
 """WebSocket frames by `mcp_core.http.WebSocketFrames`, on the server side. Nothing may be raised.
 
 The oracle follows RFC 6455, 5.2 in its order, on the complete input.
@@ -118,7 +118,7 @@ def _check_round_trip(received: list[Any]) -> None:
     assert found == expected, f"{actions} is read as {found}"
 
 
-# -- The oracle ---------------------------------------------------------------------------------------------------------
+# -- The oracle ------------------------------------------------------------------------------------
 
 
 def _expected(data: bytes) -> list[Any]:
@@ -210,7 +210,7 @@ def _is_utf8(data: bytes, *, whole: bool) -> bool:
     return True
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------------
+# -- Cases -----------------------------------------------------------------------------------------
 
 _OPCODES: Final = st.sampled_from((1, 1, 1, 0, 0, 2, 8, 9, 10, 3, 11))
 _PAYLOADS: Final = st.one_of(

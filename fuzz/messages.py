@@ -150,7 +150,10 @@ def notifications(version: str, to: Role = Role.SERVER) -> SearchStrategy[Messag
 
 @functools.cache
 def responses(version: str, to: Role = Role.CLIENT) -> SearchStrategy[Message]:
-    """Responses to requests that `to` may have sent. The ids are the first that a connection uses."""
+    """Responses to requests that `to` may have sent.
+
+    The ids are the first that a connection uses.
+    """
     rows = methods(version, to.other, requests=True)
     kinds = st.sampled_from([row.result for row in rows if row.result is not None] or (None,))
 

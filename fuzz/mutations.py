@@ -44,7 +44,7 @@ _ANY_TOKEN, _ANY_FIELD = st.sampled_from(_TOKENS), st.sampled_from(_FIELDS)
 _ANY_VALUE = st.sampled_from(_VALUES)
 
 
-# -- Bytes -------------------------------------------------------------------------------------------------------------
+# -- Bytes -----------------------------------------------------------------------------------------
 
 
 def damage(draw: DrawFn, data: bytes) -> bytes:
@@ -92,7 +92,7 @@ _ANY_EDIT: Final[SearchStrategy[Callable[[bytes, int, DrawFn], bytes]]] = st.sam
     (_insert, _replace, _flip, _delete, _truncate, _repeat)
 )
 
-# -- Members -----------------------------------------------------------------------------------------------------------
+# -- Members ---------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -167,7 +167,7 @@ _ANY_MEMBER_EDIT: Final[SearchStrategy[Callable[[Members, DrawFn], Members]]] = 
     (_change, _drop, _double, _add, _rename, _escape, _reverse)
 )
 
-# -- Order -------------------------------------------------------------------------------------------------------------
+# -- Order -----------------------------------------------------------------------------------------
 
 
 @st.composite

@@ -169,7 +169,7 @@ class PairScript:
         assert met == ([self._dialect] if self._dialect.stateful else [])
         return True
 
-    # -- Steps ---------------------------------------------------------------------------------------------------------
+    # -- Steps -------------------------------------------------------------------------------------
 
     def _request(
         self,
@@ -271,7 +271,7 @@ class PairScript:
         changes = {name: None for name in ("meta", "result_type") if hasattr(value, name)}
         return json.loads(self._dialect.encode(replace(value, **changes)))
 
-    # -- The wire ------------------------------------------------------------------------------------------------------
+    # -- The wire ----------------------------------------------------------------------------------
 
     def _transfer(self, by: Role, maximum: int) -> None:
         """Move at most `maximum` bytes to the other side; 0 means all of them."""
@@ -335,7 +335,7 @@ class PairScript:
             case _:
                 raise AssertionError(f"no step leads to {event}")
 
-    # -- The end -------------------------------------------------------------------------------------------------------
+    # -- The end -----------------------------------------------------------------------------------
 
     def _respond_to_all(self) -> None:
         """Answer and transfer everything, then check that nothing is left."""
@@ -361,7 +361,8 @@ class PairScript:
         self._transfer(by, 0)
         other.conn.receive_data(b"", 0.0)
         self._check_closed_events(other, self._events(by.other))
-        # The other side may still respond, and the return value says whether the response was queued.
+        # The other side may still respond, and the return value says whether the response was
+        # queued.
         for id, cancelled in list(other.running.items()):
             assert other.conn.send_error(id, t.ErrorData(code=1, message="late")) is not cancelled
         other.running.clear()

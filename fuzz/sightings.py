@@ -210,7 +210,10 @@ class ExchangeChecker:
                 call.answered_at = position
 
     def check(self, conversations: Mapping[Conversation, bool]) -> None:
-        """Check what the endpoint holds. `conversations` maps all that existed to True if closed."""
+        """Check what the endpoint holds.
+
+        `conversations` maps all that existed to True if closed.
+        """
         endpoint, limits = self.endpoint, self._limits
         assert not (endpoint.events or endpoint.dirty or endpoint.ready)
         log = endpoint.log

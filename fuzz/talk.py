@@ -61,11 +61,12 @@ __all__ = ["CUSTOM", "OPTIONS", "Case", "ConnectionScript", "Step", "config_of"]
 T = TypeVar("T")
 
 Step: TypeAlias = tuple[Any, ...]
-# role; supported revisions; the revision of the opening before the script, "" for no opening; limits of
-# requests in flight, requests waiting and bytes queued; some of `OPTIONS`; the script
+# role; supported revisions; the revision of the opening before the script, "" for no opening;
+# limits of requests in flight, requests waiting and bytes queued; some of `OPTIONS`; the script
 Case: TypeAlias = tuple[str, tuple[str, ...], str, tuple[int, int, int], tuple[str, ...], list[Step]]
 
-# Messages arrive one by one instead of in a stream; tool calls are rate limited; keep-alive pings are on.
+# Messages arrive one by one instead of in a stream; tool calls are rate limited; keep-alive pings
+# are on.
 OPTIONS: Final = ("by_message", "rate_limit", "keep_alive")
 CUSTOM: Final = "acme/x"
 MAX_EVENTS: Final = 10_000
@@ -140,7 +141,7 @@ class ConnectionScript:
             self._after_step()
         self._finish()
 
-    # -- The peer ------------------------------------------------------------------------------------------------------
+    # -- The peer ----------------------------------------------------------------------------------
 
     def _open_conversation(self) -> None:
         """Open the conversation as a well-behaved peer does."""
@@ -252,10 +253,12 @@ class ConnectionScript:
             self.conn.receive_data(b"", self._now)
             self._process_events()
 
-    # -- Our own side --------------------------------------------------------------------------------------------------
+    # -- Our own side ------------------------------------------------------------------------------
 
     def _try_send(self, send: Callable[[], T]) -> T | None:
-        """Return what `send` returns, or None if it raised LocalProtocolError and queued nothing."""
+        """Return what `send` returns, or None if it raised LocalProtocolError and queued
+        nothing.
+        """
         queued = self.conn.queued()
         try:
             return send()
@@ -391,7 +394,7 @@ class ConnectionScript:
     def _resume_reading(self) -> None:
         self._reading_output = True
 
-    # -- Output and checks ---------------------------------------------------------------------------------------
+    # -- Output and checks -------------------------------------------------------------------------
 
     def _after_step(self) -> None:
         """Read events and output, then check the state."""
@@ -465,7 +468,7 @@ class ConnectionScript:
             self.model.check_sent(line)
         return lines
 
-    # -- The end -------------------------------------------------------------------------------------------------------
+    # -- The end -----------------------------------------------------------------------------------
 
     def _finish(self) -> None:
         self._reading_output = True

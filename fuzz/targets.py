@@ -88,7 +88,7 @@ def invariant_of(name: str) -> str:
     return " ".join(line.removeprefix("#").strip() for line in opening).removeprefix("Invariant: ")
 
 
-# -- Cases and files ---------------------------------------------------------------------------------------------------
+# -- Cases and files -------------------------------------------------------------------------------
 
 
 def committed_cases(target: Target) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def scripts(step: SearchStrategy[T]) -> SearchStrategy[list[T]]:
     return st.tuples(part, part).map(lambda parts: [*parts[0], *parts[1]])
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------
 
 # Texts that are special in some format, or that look like another type.
 _SPECIAL_TEXTS: Final = (
@@ -125,7 +125,7 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-# -- Shapes of the core ------------------------------------------------------------------------------------------------
+# -- Shapes of the core ----------------------------------------------------------------------------
 
 
 @functools.cache

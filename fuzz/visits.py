@@ -140,7 +140,7 @@ class RouterScript:
             self._process_events()
         self._finish()
 
-    # -- Clients -----------------------------------------------------------------------------------------------------------
+    # -- Clients -----------------------------------------------------------------------------------
 
     def _request(
         self,
@@ -392,7 +392,7 @@ class RouterScript:
             self._request(client, b"DELETE", client.headers)
             self._checker.outcomes.add("deleted")
 
-    # -- Wires -------------------------------------------------------------------------------------------------------------
+    # -- Wires -------------------------------------------------------------------------------------
 
     def _disconnect_at(self, place: int) -> None:
         if self._checker.unfinished:
@@ -417,7 +417,7 @@ class RouterScript:
             observed.paused = False
             self._checker.read(observed)
 
-    # -- Handlers ----------------------------------------------------------------------------------------------------------
+    # -- Handlers ----------------------------------------------------------------------------------
 
     def _running_at(self, place: int) -> RunningRequest | None:
         return self._running[place % len(self._running)] if self._running else None
@@ -498,7 +498,7 @@ class RouterScript:
                 conversation.conn.send_change(next(iter(LISTS.values())))
                 conversation.touch()
 
-    # -- Time and the end --------------------------------------------------------------------------------------------------
+    # -- Time and the end --------------------------------------------------------------------------
 
     def _wait(self, seconds: float) -> None:
         self._now += seconds
@@ -562,7 +562,7 @@ class RouterScript:
                 assert observed.ended is stream.over
                 self._checker.outcomes.add("resumed at the end")
 
-    # -- After each step -------------------------------------------------------------------------------------
+    # -- After each step ---------------------------------------------------------------------------
 
     def _process_events(self) -> None:
         while True:

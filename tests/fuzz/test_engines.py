@@ -99,7 +99,7 @@ def test_run_within_over_limit_raises() -> None:
         run_within(-1.0, lambda: 1)
 
 
-# -- The command -------------------------------------------------------------------------------------------------------
+# -- The command -----------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("planted_bug")
@@ -137,14 +137,16 @@ def test_fuzz_command_without_finding_exits_with_0(
     assert end.value.code == 2
 
 
-# -- atheris -----------------------------------------------------------------------------------------------------------
+# -- atheris ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["jsonrpc", "framing"])
 def test_atheris_engine_passes_target_and_options(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, planted_bug: None
 ) -> None:
-    """atheris is no dependency, so a stand-in records its arguments and makes three calls itself."""
+    """atheris is no dependency, so a stand-in records its arguments and makes three calls
+    itself.
+    """
     options: list[str] = []
 
     def fuzz() -> None:

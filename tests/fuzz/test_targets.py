@@ -93,7 +93,8 @@ REGRESSIONS: list[tuple[str, Any]] = [
             None,
         ),
     ),
-    # HEADERS on stream 0 did not open a header block, and of several `te` fields only the last was checked.
+    # HEADERS on stream 0 did not open a header block, and of several `te` fields only the last was
+    # checked.
     ("http2", (False, [b"\0\0\0\4" + bytes(8) + b"\1" + bytes(14)], 1, [])),
     (
         "http2",
@@ -148,7 +149,7 @@ def test_recorded_case_written_and_read_is_unchanged(name: str, tmp_path: Any) -
         assert read_case(target, write_case(target, case, tmp_path, "x-")) == case
 
 
-# -- Planted bugs --------------------------------------------------------------------------------------------
+# -- Planted bugs ----------------------------------------------------------------------------------
 
 
 def _add_without_limit_or_queue(self: Requests, event: Any, request: Any) -> bool:
@@ -283,7 +284,7 @@ def test_every_fuzz_target_has_a_mutant() -> None:
     assert {name for name, *_ in MUTANTS} == set(NAMES)
 
 
-# -- The oracles -------------------------------------------------------------------------------------------------
+# -- The oracles -----------------------------------------------------------------------------------
 
 # revisions of the client; of the server; the negotiated one
 NEGOTIATIONS = [
