@@ -47,7 +47,7 @@ _RATE_LIMITED: Final = frozenset({"tools/call", "completion/complete"})
 
 
 class SentRequest(NamedTuple):
-    """A request of ours without a response.
+    """A request of our side without a response.
 
     `related` is the peer's request that it was sent for.
     """
@@ -162,7 +162,7 @@ class ConnectionModel:
         self.pending[id] = request
 
     def cancel(self, id: Id) -> None:
-        """Record that a request of ours is cancelled, by us or because we close."""
+        """Record that a request of our side is cancelled, by us or because we close."""
         del self.pending[id]
         self._cancellations_due.add(id)
 

@@ -94,7 +94,8 @@ def _check_generated(
     written_description = found[0].parameters.get("error_description", "")
     assert len(written_description) == len(description or "")
     assert all(
-        mine in (theirs, "?") for mine, theirs in zip(written_description, description or "", strict=True)
+        written in (intended, "?")
+        for written, intended in zip(written_description, description or "", strict=True)
     )
     yield f"description {'unchanged' if written_description == (description or '') else 'sanitized'}"
     yield f"{dpop} {error is not None} {len(found[0].parameters)}"

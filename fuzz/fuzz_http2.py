@@ -2,7 +2,7 @@
 # counting the frames of the whole. What passes is unchanged, but for GOAWAY. A list of headers that
 # is accepted as a request head is also accepted by a strict parser of the RFC, and is the same
 # again after encoding.
-"""What `mcp_core.http` lets through to h2. Nothing may be raised.
+"""The bytes that `mcp_core.http` passes on to h2. Nothing may be raised.
 
 The oracle for frames reads the whole input frame by frame, with a table of the counter of each
 kind. The oracle for heads is h2's own validation, which our drivers turn off.

@@ -77,8 +77,8 @@ def _check_one(data: bytes) -> Iterable[str]:
 
 def _check_agreement(envelope: Envelope, expected: Classification) -> None:
     for name in ("id", "method"):
-        mine, theirs = getattr(envelope, name), expected.members.get(name, UNSET)
-        assert (type(mine), mine) == (type(theirs), theirs), f"{name}: {mine!r} and {theirs!r}"
+        decoded, member = getattr(envelope, name), expected.members.get(name, UNSET)
+        assert (type(decoded), decoded) == (type(member), member), f"{name}: {decoded!r} and {member!r}"
     for name in ("params", "result", "error"):
         raw = getattr(envelope, name)
         assert (raw is UNSET) is (name not in expected.members), f"only one parser finds {name}"
@@ -91,10 +91,10 @@ def _are_same(one: Any, other: Any) -> bool:
     """True if two values are the same JSON, at any depth. To Python, True equals 1."""
     waiting = [(one, other)]
     while waiting:
-        mine, theirs = waiting.pop()
-        if isinstance(mine, list | tuple) and isinstance(theirs, list | tuple) and len(mine) == len(theirs):
-            waiting.extend(zip(mine, theirs, strict=True))
-        elif type(mine) is not type(theirs) or mine != theirs:
+        left, right = waiting.pop()
+        if isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
+            waiting.extend(zip(left, right, strict=True))
+        elif type(left) is not type(right) or left != right:
             return False
     return True
 
@@ -116,9 +116,9 @@ def _check_round_trip(envelope: Envelope) -> None:
         again = encode_error(id, bytes(envelope.error), null_id=null_id)
     found = decode(again, id_limit=ID_LIMIT, method_limit=METHOD_LIMIT)
     for name in ("id", "method", "result", "error"):
-        mine, theirs = getattr(found, name), getattr(envelope, name)
-        assert type(mine) is type(theirs)
-        assert mine == theirs, f"{name} is {theirs!r} when read and {mine!r} when written and read"
+        after, before = getattr(found, name), getattr(envelope, name)
+        assert type(after) is type(before)
+        assert after == before, f"{name} is {before!r}, and {after!r} after a round trip"
     if envelope.method is not UNSET:
         assert found.params == envelope.params
 

@@ -246,20 +246,22 @@ def _integer(text: str) -> int:
     return number
 
 
-def _is_equal(mine: Any, given: Any) -> bool:
+def _is_equal(value: Any, given: Any) -> bool:
     """True if a value that was read equals the given one.
 
     Unknown members of objects are dropped, defaults are filled in, a set has no order, 3.0 equals
     3, a large integer may be rounded, and Python's 0 equals False.
     """
-    if isinstance(given, dict) and isinstance(mine, dict):
-        return all(_is_equal(mine[key], value) for key, value in given.items() if key in mine)
-    if isinstance(given, list) and isinstance(mine, list):
-        if len(mine) == len(given) and all(map(_is_equal, mine, given)):
+    if isinstance(given, dict) and isinstance(value, dict):
+        return all(_is_equal(value[key], item) for key, item in given.items() if key in value)
+    if isinstance(given, list) and isinstance(value, list):
+        if len(value) == len(given) and all(map(_is_equal, value, given)):
             return True
-        return all(any(_is_equal(one, other) for one in mine) for other in given) and len(mine) <= len(given)
-    rounded = isinstance(mine, float) and isinstance(given, int) and mine == float(given)
-    return rounded or bool(mine == given)
+        return all(any(_is_equal(one, other) for one in value) for other in given) and len(value) <= len(
+            given
+        )
+    rounded = isinstance(value, float) and isinstance(given, int) and value == float(given)
+    return rounded or bool(value == given)
 
 
 # -- Cases -----------------------------------------------------------------------------------------

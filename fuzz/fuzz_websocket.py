@@ -29,7 +29,7 @@ _CODES: Final = {*range(1000, 1004), *range(1007, 1014), *range(3000, 5000)}
 
 
 class FrameRecorder:
-    """What is reported of frames, as far as it does not depend on how the bytes are split."""
+    """The reports on frames, as far as it does not depend on how the bytes are split."""
 
     def __init__(self) -> None:
         self.deaf = False  # the name that `WebSocketFrames` reads

@@ -1,4 +1,5 @@
-"""What clients receive from a `Router`, and what it holds: the checks of `fuzz.visits`.
+"""The messages that clients receive from a `Router`, and what it holds: the checks of
+`fuzz.visits`.
 
 Rules of this file:
 

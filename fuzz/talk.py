@@ -16,7 +16,7 @@ Steps, each a tuple that begins with its name. A place is an index, modulo the n
     respond place how                           end a running request
     respond_id id                               end a request that may not exist
     progress place value                        report progress of a running request
-    cancel place                                cancel a request of ours
+    cancel place                                cancel a request of our side
     wait seconds                                advance the clock
     stop_reading, resume_reading                whether the peer reads our output
     open, shutdown, close

@@ -392,7 +392,7 @@ class RouterScript:
             self._request(client, b"DELETE", client.headers)
             self._checker.outcomes.add("deleted")
 
-    # -- Wires -------------------------------------------------------------------------------------
+    # -- Connections -------------------------------------------------------------------------------
 
     def _disconnect_at(self, place: int) -> None:
         if self._checker.unfinished:
