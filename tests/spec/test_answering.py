@@ -1,8 +1,9 @@
-"""What a server asks of a client, in every revision and over a wire: the model, the user, the roots.
+"""Input requests that a client answers, in every revision and over a stream: sampling, elicitation,
+roots.
 
-The server is played by the test. Until 2025-11-25 it asks by a request, while a call of the client's is under way; in 2026-07-28 by
-the answer to that call. `Exchange` is the difference; a test says only what is asked, and what comes of it. At the end both ends
-are ours.
+The test plays the server. Until 2025-11-25 the server sends requests while a call of the client
+runs; in 2026-07-28 it sends them in the response to that call. `ClientCall` hides the difference.
+The last tests use our own server and client.
 """
 
 from __future__ import annotations
@@ -44,29 +45,29 @@ if TYPE_CHECKING:
 MockClock = trio.testing.MockClock
 every_revision = pytest.mark.parametrize("version", VERSIONS)
 WITH_FORMS = (C, D, E)
-WITH_PAGES = (D, E)
+WITH_URLS = (D, E)
 
 FORM: Message = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "size": {"type": "string", "default": "M"}},
     "required": ["name"],
 }
-ASK_NAME = ("elicitation/create", {"message": "Who are you?", "requestedSchema": FORM})
-ASK_PAGE = ("elicitation/create", {"message": "Log in", "mode": "url", "url": "https://x.example/login"})
+NAME_REQUEST = ("elicitation/create", {"message": "Who are you?", "requestedSchema": FORM})
+URL_REQUEST = ("elicitation/create", {"message": "Log in", "mode": "url", "url": "https://x.example/login"})
 HELLO = {"role": "user", "content": {"type": "text", "text": "hello"}}
-ASK_MODEL = ("sampling/createMessage", {"messages": [HELLO], "maxTokens": 10})
+SAMPLING_REQUEST = ("sampling/createMessage", {"messages": [HELLO], "maxTokens": 10})
 TOOL = {"name": "t", "inputSchema": {"type": "object"}}
-ASK_MODEL_WITH_TOOLS = ("sampling/createMessage", {**ASK_MODEL[1], "tools": [TOOL]})
-ASK_ROOTS: tuple[str, Message] = ("roots/list", {})
-Question = tuple[str, "Message"]
+SAMPLING_REQUEST_WITH_TOOLS = ("sampling/createMessage", {**SAMPLING_REQUEST[1], "tools": [TOOL]})
+ROOTS_REQUEST: tuple[str, Message] = ("roots/list", {})
+InputRequest = tuple[str, "Message"]
 
-SAID = t.CreateMessageResult(role="assistant", content=t.TextContent("hi"), model="m")
-SAID_ON_THE_WIRE = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
+SAMPLED = t.CreateMessageResult(role="assistant", content=t.TextContent("hi"), model="m")
+SAMPLED_JSON = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
 DONE: Message = {"content": [{"type": "text", "text": "done"}]}
 
 
-class Exchange:
-    """A call of the client's in a task of its own, which leads the server to ask."""
+class ClientCall:
+    """A tool call of the client in its own task, during which the server requests input."""
 
     def __init__(self, client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **options: Any) -> None:
         self.peer = peer
@@ -80,26 +81,26 @@ class Exchange:
         try:
             with self.scope:
                 self.result = await client.call_tool("t", {"a": 1}, **options)
-        except Exception as exc:  # noqa: BLE001 - the test looks at it
+        except Exception as exc:  # noqa: BLE001 - the test checks it
             self.error = exc
         self.ended.set()
 
-    async def ask(self, **questions: Question) -> None:
-        """Have the client asked."""
-        self.call = await self.peer.expect("tools/call", {"name": "t", "arguments": {"a": 1}})
+    async def request_input(self, **requests: InputRequest) -> None:
+        """Send input requests to the client."""
+        self.request = await self.peer.expect("tools/call", {"name": "t", "arguments": {"a": 1}})
         if self.peer.version == E:
-            asked = {key: {"method": method, "params": params} for key, (method, params) in questions.items()}
+            asked = {key: {"method": method, "params": params} for key, (method, params) in requests.items()}
             answer = {"resultType": "input_required", "inputRequests": asked, "requestState": "st"}
-            await self.peer.answer(self.call, answer)
+            await self.peer.answer(self.request, answer)
         else:
-            for key, (method, params) in questions.items():
+            for key, (method, params) in requests.items():
                 await self.peer.request(method, params, id=key)
 
-    async def answers(self, *keys: str) -> dict[str, Any]:
-        """What the client answers, by key; what it answers by an error is that error."""
+    async def responses(self, *keys: str) -> dict[str, Any]:
+        """Return the responses of the client by key; of an error response, the error."""
         if self.peer.version == E:
-            self.call = await self.peer.expect("tools/call", {"name": "t", "requestState": "st"})
-            found: dict[str, Any] = self.call["params"]["inputResponses"]
+            self.request = await self.peer.expect("tools/call", {"name": "t", "requestState": "st"})
+            found: dict[str, Any] = self.request["params"]["inputResponses"]
             assert set(found) == set(keys)
             return found
         messages = [await self.peer.receive() for _ in keys]
@@ -107,30 +108,34 @@ class Exchange:
         return {message["id"]: message.get("result", message.get("error")) for message in messages}
 
     async def end(self) -> None:
-        """Answer the call, and see the client get that."""
-        await self.peer.answer(self.call, DONE)
+        """Answer the call, and check that the client gets the result."""
+        await self.peer.answer(self.request, DONE)
         await self.ended.wait()
         assert self.error is None
         assert self.result.text == "done"
 
 
 @asynccontextmanager
-async def asking(version: str, **options: Any) -> AsyncIterator[tuple[Client, ScriptedPeer, trio.Nursery]]:
-    """A client with these options, the wire of its server, and a nursery for its calls."""
+async def play_server_in_nursery(
+    version: str, **options: Any
+) -> AsyncIterator[tuple[Client, ScriptedPeer, trio.Nursery]]:
+    """Yield a client with these options, the server's end of its stream, and a nursery for its
+    calls.
+    """
     async with play_server(version, **options) as (client, peer), trio.open_nursery() as nursery:
         yield client, peer, nursery
 
 
-# -- What is asked and what is answered --------------------------------------------------------------------------------------
+# -- Requests and responses ------------------------------------------------------------------------
 
 
-async def name(params: t.ElicitParams) -> Any:
+async def give_name(params: t.ElicitParams) -> Any:
     assert params.message == "Who are you?"
     await trio.lowlevel.checkpoint()
     return {"name": "Ada"}
 
 
-async def fill(message: str, form: FormSchema) -> Any:
+async def fill_form(message: str, form: FormSchema) -> Any:
     assert (message, list(form.properties), form.required) == ("Who are you?", ["name", "size"], ["name"])
     return {"name": "Ada"}
 
@@ -138,7 +143,7 @@ async def fill(message: str, form: FormSchema) -> Any:
 async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
     assert params.max_tokens == 10
     await trio.lowlevel.checkpoint()
-    return SAID
+    return SAMPLED
 
 
 async def open_page(params: t.ElicitParams) -> Any:
@@ -152,56 +157,61 @@ async def roots() -> Any:
 
 URLS = t.ElicitationCapability(form={}, url={})
 ADA = {"action": "accept", "content": {"name": "Ada", "size": "M"}}
-ROOTS_ON_THE_WIRE = {
+ROOTS_JSON = {
     "roots": [{"uri": "file:///home/ada"}, {"uri": "file:///srv"}, {"uri": "file:///tmp", "name": "scratch"}]
 }
 
-# The revisions in which it can be asked, what the client is told, what is asked, and the answer.
-ANSWERED: list[tuple[tuple[str, ...], Any, Question, Message]] = [
-    (WITH_FORMS, {"on_elicit": name}, ASK_NAME, ADA),
-    (WITH_FORMS, {"on_elicit": answer_form(fill)}, ASK_NAME, ADA),
-    (WITH_FORMS, {"on_elicit": lambda params: {"name": "Ada"}}, ASK_NAME, ADA),
-    (WITH_FORMS, {"on_elicit": lambda params: None}, ASK_NAME, {"action": "cancel"}),
+# The revisions that have the request, the options of the client, the request, and the response.
+ANSWERED: list[tuple[tuple[str, ...], Any, InputRequest, Message]] = [
+    (WITH_FORMS, {"on_elicit": give_name}, NAME_REQUEST, ADA),
+    (WITH_FORMS, {"on_elicit": answer_form(fill_form)}, NAME_REQUEST, ADA),
+    (WITH_FORMS, {"on_elicit": lambda params: {"name": "Ada"}}, NAME_REQUEST, ADA),
+    (WITH_FORMS, {"on_elicit": lambda params: None}, NAME_REQUEST, {"action": "cancel"}),
     (
         WITH_FORMS,
         {"on_elicit": lambda params: t.ElicitResult(action="decline")},
-        ASK_NAME,
+        NAME_REQUEST,
         {"action": "decline"},
     ),
-    (WITH_PAGES, {"on_elicit": open_page, "elicitation": URLS}, ASK_PAGE, {"action": "accept"}),
-    (WITH_PAGES, {"on_elicit": answer_form(fill), "elicitation": URLS}, ASK_PAGE, {"action": "decline"}),
-    (VERSIONS, {"on_sample": sample}, ASK_MODEL, SAID_ON_THE_WIRE),
+    (WITH_URLS, {"on_elicit": open_page, "elicitation": URLS}, URL_REQUEST, {"action": "accept"}),
     (
-        WITH_PAGES,
-        {"on_sample": sample, "sampling": t.SamplingCapability(tools={})},
-        ASK_MODEL_WITH_TOOLS,
-        SAID_ON_THE_WIRE,
+        WITH_URLS,
+        {"on_elicit": answer_form(fill_form), "elicitation": URLS},
+        URL_REQUEST,
+        {"action": "decline"},
     ),
-    (VERSIONS, {"on_roots": roots}, ASK_ROOTS, ROOTS_ON_THE_WIRE),
-    (VERSIONS, {"on_roots": [Path("/srv")]}, ASK_ROOTS, {"roots": [{"uri": "file:///srv"}]}),
+    (VERSIONS, {"on_sample": sample}, SAMPLING_REQUEST, SAMPLED_JSON),
+    (
+        WITH_URLS,
+        {"on_sample": sample, "sampling": t.SamplingCapability(tools={})},
+        SAMPLING_REQUEST_WITH_TOOLS,
+        SAMPLED_JSON,
+    ),
+    (VERSIONS, {"on_roots": roots}, ROOTS_REQUEST, ROOTS_JSON),
+    (VERSIONS, {"on_roots": [Path("/srv")]}, ROOTS_REQUEST, {"roots": [{"uri": "file:///srv"}]}),
 ]
 
 
 @pytest.mark.requirement("ELIC-9", "SAMP-3", "ROOT-2", "ROOT-3", "MRTR-7", "MRTR-10")
 @pytest.mark.parametrize(
-    ("version", "options", "question", "answer"),
+    ("version", "options", "input_request", "answer"),
     [(version, *row) for versions, *row in ANSWERED for version in versions],
 )
-async def test_what_is_asked_is_answered(
-    version: str, options: Any, question: Question, answer: Message
+async def test_input_request_with_callback_is_answered(
+    version: str, options: Any, input_request: InputRequest, answer: Message
 ) -> None:
-    async with asking(version, **options) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=question)
-        assert await exchange.answers("q") == {"q": answer}
-        await exchange.end()
+    async with play_server_in_nursery(version, **options) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=input_request)
+        assert await call.responses("q") == {"q": answer}
+        await call.end()
 
 
-# Options, and what is declared because of them, in which revisions.
+# Options, and the capabilities that they declare by revision.
 CAPABILITIES: list[tuple[Any, dict[tuple[str, ...], Message]]] = [
     ({}, {VERSIONS: {}}),
     (
-        {"on_elicit": name, "on_sample": sample, "on_roots": []},
+        {"on_elicit": give_name, "on_sample": sample, "on_roots": []},
         {
             (A, B): {"sampling": {}, "roots": {"listChanged": True}},
             (C, D): {"sampling": {}, "roots": {"listChanged": True}, "elicitation": {}},
@@ -209,7 +219,7 @@ CAPABILITIES: list[tuple[Any, dict[tuple[str, ...], Message]]] = [
         },
     ),
     (
-        {"on_elicit": name, "elicitation": URLS},
+        {"on_elicit": give_name, "elicitation": URLS},
         {(A, B): {}, (C,): {"elicitation": {}}, (D, E): {"elicitation": {"form": {}, "url": {}}}},
     ),
     (
@@ -222,7 +232,9 @@ CAPABILITIES: list[tuple[Any, dict[tuple[str, ...], Message]]] = [
 @pytest.mark.requirement("SAMP-1", "ELIC-1", "ELIC-2", "ROOT-1")
 @every_revision
 @pytest.mark.parametrize(("options", "declared"), CAPABILITIES)
-async def test_what_is_declared(version: str, options: Any, declared: dict[tuple[str, ...], Message]) -> None:
+async def test_client_capabilities_follow_from_callbacks(
+    version: str, options: Any, declared: dict[tuple[str, ...], Message]
+) -> None:
     async with play_server(version, **options) as (client, peer), trio.open_nursery() as nursery:
         if version == E:  # on each request
             nursery.start_soon(client.ping)
@@ -237,52 +249,54 @@ async def test_what_is_declared(version: str, options: Any, declared: dict[tuple
 @pytest.mark.requirement("SAMP-5", "ELIC-3", "ROOT-5")
 @every_revision
 @pytest.mark.parametrize(
-    ("options", "question", "code"),
+    ("options", "input_request", "code"),
     [
-        ({}, ASK_MODEL, -32601),
-        ({}, ASK_ROOTS, -32601),
-        ({}, ASK_NAME, -32601),
-        ({"on_elicit": name}, ASK_PAGE, -32602),
-        ({"on_sample": sample}, ASK_MODEL_WITH_TOOLS, -32602),
-        ({"on_elicit": name}, ("elicitation/create", {"message": "m", "requestedSchema": {}}), -32602),
+        ({}, SAMPLING_REQUEST, -32601),
+        ({}, ROOTS_REQUEST, -32601),
+        ({}, NAME_REQUEST, -32601),
+        ({"on_elicit": give_name}, URL_REQUEST, -32602),
+        ({"on_sample": sample}, SAMPLING_REQUEST_WITH_TOOLS, -32602),
+        ({"on_elicit": give_name}, ("elicitation/create", {"message": "m", "requestedSchema": {}}), -32602),
         ({}, ("acme/ask", {}), -32601),
     ],
 )
-async def test_what_was_not_offered_is_not_answered(
-    version: str, options: Any, question: Question, code: int
+async def test_input_request_without_capability_is_rejected(
+    version: str, options: Any, input_request: InputRequest, code: int
 ) -> None:
-    async with asking(version, **options) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=question)
+    async with play_server_in_nursery(version, **options) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=input_request)
         if version == E:
-            await exchange.ended.wait()
-            assert isinstance(exchange.error, RemoteProtocolError)
+            await call.ended.wait()
+            assert isinstance(call.error, RemoteProtocolError)
             await peer.expect_silence()
             return
-        answer = (await exchange.answers("q"))["q"]
-        # What a revision does not have at all is no method there.
-        assert answer["code"] == (-32601 if version in (A, B) and question[0].startswith("elicit") else code)
-        await exchange.end()
+        answer = (await call.responses("q"))["q"]
+        # A method that the revision does not have is not found.
+        assert answer["code"] == (
+            -32601 if version in (A, B) and input_request[0].startswith("elicit") else code
+        )
+        await call.end()
 
 
 @pytest.mark.requirement("ELIC-15")
-async def test_a_page_that_nobody_knows_is_done_with() -> None:
-    async with asking(D, on_elicit=open_page, elicitation=URLS) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        question = (ASK_PAGE[0], {**ASK_PAGE[1], "elicitationId": "1"})
+async def test_elicitation_complete_for_unknown_id_is_ignored() -> None:
+    async with play_server_in_nursery(D, on_elicit=open_page, elicitation=URLS) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        input_request = (URL_REQUEST[0], {**URL_REQUEST[1], "elicitationId": "1"})
         await peer.notify("notifications/elicitation/complete", {"elicitationId": "another"})
-        await exchange.ask(q=question)
-        assert await exchange.answers("q") == {"q": {"action": "accept"}}
+        await call.request_input(q=input_request)
+        assert await call.responses("q") == {"q": {"action": "accept"}}
         for _ in range(2):
             await peer.notify("notifications/elicitation/complete", {"elicitationId": "1"})
-        await exchange.end()
+        await call.end()
 
 
-# -- What goes wrong ---------------------------------------------------------------------------------------------------------
+# -- Errors ----------------------------------------------------------------------------------------
 
 
 async def reject(params: Any) -> Any:
-    async with trio.open_nursery():  # what it raises comes out in a group
+    async with trio.open_nursery():  # the exception arrives in a group
         raise McpError(-1, "User rejected the request")
 
 
@@ -294,79 +308,81 @@ async def fail(params: Any = None) -> Any:
 @pytest.mark.requirement("SAMP-12", "SAMP-13", "MRTR-16")
 @every_revision
 @pytest.mark.parametrize("on_sample", [reject, lambda params: None])
-async def test_a_user_who_rejects(version: str, on_sample: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with asking(version, on_sample=on_sample) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
+async def test_sampling_rejected_by_user_returns_error(
+    version: str, on_sample: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with play_server_in_nursery(version, on_sample=on_sample) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
         if version == E:
-            await exchange.ended.wait()
-            assert isinstance(exchange.error, McpError)
-            assert exchange.error.code == -1
+            await call.ended.wait()
+            assert isinstance(call.error, McpError)
+            assert call.error.code == -1
             await peer.expect_silence()
         else:
-            assert (await exchange.answers("q"))["q"]["code"] == -1
-            await exchange.end()
+            assert (await call.responses("q"))["q"]["code"] == -1
+            await call.end()
     assert caplog.records == []
 
 
 @pytest.mark.requirement("MRTR-16", "ELIC-9")
 @pytest.mark.parametrize("version", WITH_FORMS)
-async def test_a_user_who_rejects_a_form(version: str) -> None:
-    async with asking(version, on_elicit=reject) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_NAME)
-        answer = (await exchange.answers("q"))["q"]
+async def test_form_rejected_by_user_is_cancelled_or_an_error(version: str) -> None:
+    async with play_server_in_nursery(version, on_elicit=reject) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=NAME_REQUEST)
+        answer = (await call.responses("q"))["q"]
         assert answer == (
             {"action": "cancel"} if version == E else {"code": -1, "message": "User rejected the request"}
         )
-        await exchange.end()
+        await call.end()
 
 
-FAILING: list[tuple[tuple[str, ...], Any, Question]] = [
-    (VERSIONS, {"on_sample": fail}, ASK_MODEL),
-    (VERSIONS, {"on_roots": fail}, ASK_ROOTS),
-    (WITH_FORMS, {"on_elicit": fail}, ASK_NAME),
-    (WITH_FORMS, {"on_elicit": lambda params: {"size": "M"}}, ASK_NAME),
-    (VERSIONS, {"on_sample": lambda params: "hi"}, ASK_MODEL),
+FAILING: list[tuple[tuple[str, ...], Any, InputRequest]] = [
+    (VERSIONS, {"on_sample": fail}, SAMPLING_REQUEST),
+    (VERSIONS, {"on_roots": fail}, ROOTS_REQUEST),
+    (WITH_FORMS, {"on_elicit": fail}, NAME_REQUEST),
+    (WITH_FORMS, {"on_elicit": lambda params: {"size": "M"}}, NAME_REQUEST),
+    (VERSIONS, {"on_sample": lambda params: "hi"}, SAMPLING_REQUEST),
 ]
 
 
 @pytest.mark.requirement("ROOT-5")
 @pytest.mark.parametrize(
-    ("version", "options", "question"),
+    ("version", "options", "input_request"),
     [(version, *row) for versions, *row in FAILING for version in versions],
 )
-async def test_a_callback_that_fails(
-    version: str, options: Any, question: Question, caplog: pytest.LogCaptureFixture
+async def test_client_callback_raising_returns_internal_error(
+    version: str, options: Any, input_request: InputRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with asking(version, **options) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=question)
-        if version == E:  # there is a caller who can be told
-            await exchange.ended.wait()
-            assert isinstance(exchange.error, KeyError | mcp_trio.LocalProtocolError)
+    async with play_server_in_nursery(version, **options) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=input_request)
+        if version == E:  # the caller gets the exception
+            await call.ended.wait()
+            assert isinstance(call.error, KeyError | mcp_trio.LocalProtocolError)
             await peer.expect_silence()
             assert caplog.records == []
         else:
-            assert await exchange.answers("q") == {"q": {"code": -32603, "message": "Internal error"}}
-            await exchange.end()
+            assert await call.responses("q") == {"q": {"code": -32603, "message": "Internal error"}}
+            await call.end()
             (record,) = caplog.records
-            assert record.getMessage() == f"{question[0]} could not be answered"
+            assert record.getMessage() == f"{input_request[0]} could not be answered"
             assert record.exc_info is not None
-        nursery.start_soon(client.ping)  # and nothing else is the worse for it
+        nursery.start_soon(client.ping)  # the connection still works
         await peer.receive()
         nursery.cancel_scope.cancel()
 
 
 @every_revision
-async def test_what_ends_a_program_is_no_failure_of_a_callback(version: str) -> None:
+async def test_client_callback_keyboard_interrupt_propagates(version: str) -> None:
     async def interrupted(params: Any) -> Any:
         raise KeyboardInterrupt
 
     async def use() -> None:
-        async with asking(version, on_sample=interrupted) as (client, peer, nursery):
-            exchange = Exchange(client, peer, nursery)
-            await exchange.ask(q=ASK_MODEL)
+        async with play_server_in_nursery(version, on_sample=interrupted) as (client, peer, nursery):
+            call = ClientCall(client, peer, nursery)
+            await call.request_input(q=SAMPLING_REQUEST)
             await trio.sleep_forever()
 
     with pytest.raises(KeyboardInterrupt):
@@ -374,7 +390,7 @@ async def test_what_ends_a_program_is_no_failure_of_a_callback(version: str) -> 
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_server_that_asks_too_much_at_once(version: str) -> None:
+async def test_input_requests_over_limit_are_rejected(version: str) -> None:
     started = 0
 
     async def wait() -> Any:
@@ -382,25 +398,25 @@ async def test_a_server_that_asks_too_much_at_once(version: str) -> None:
         started += 1
         await trio.sleep_forever()
 
-    async with asking(version, on_roots=wait) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(**{str(number): ASK_ROOTS for number in range(513)})
+    async with play_server_in_nursery(version, on_roots=wait) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(**{str(number): ROOTS_REQUEST for number in range(513)})
         if version == E:
-            await exchange.ended.wait()
-            assert isinstance(exchange.error, RemoteProtocolError)
+            await call.ended.wait()
+            assert isinstance(call.error, RemoteProtocolError)
             assert started == 0
         else:
-            refused = await exchange.answers("512")
+            refused = await call.responses("512")
             assert refused["512"]["code"] == -32000
             assert started == 256
             nursery.cancel_scope.cancel()
 
 
-# -- What runs at once --------------------------------------------------------------------------------------------------------
+# -- Concurrency -----------------------------------------------------------------------------------
 
 
 @every_revision
-async def test_two_questions_at_once(version: str) -> None:
+async def test_two_input_requests_run_concurrently(version: str) -> None:
     both = trio.Event()
     running: list[str] = []
 
@@ -412,65 +428,69 @@ async def test_two_questions_at_once(version: str) -> None:
 
     async def sample_together(params: Any) -> Any:
         await together("model")
-        return SAID
+        return SAMPLED
 
     async def roots_together() -> Any:
         await together("roots")
         return []
 
-    async with asking(version, on_sample=sample_together, on_roots=roots_together) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(a=ASK_MODEL, b=ASK_ROOTS)
-        assert await exchange.answers("a", "b") == {"a": SAID_ON_THE_WIRE, "b": {"roots": []}}
-        await exchange.end()
+    async with play_server_in_nursery(version, on_sample=sample_together, on_roots=roots_together) as (
+        client,
+        peer,
+        nursery,
+    ):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(a=SAMPLING_REQUEST, b=ROOTS_REQUEST)
+        assert await call.responses("a", "b") == {"a": SAMPLED_JSON, "b": {"roots": []}}
+        await call.end()
 
 
 @every_revision
-async def test_other_calls_go_on_while_the_user_is_asked(version: str, autojump_clock: MockClock) -> None:
+async def test_calls_during_input_request_continue(version: str, autojump_clock: MockClock) -> None:
     async def think(params: Any) -> Any:
         await trio.sleep(30)
-        return SAID
+        return SAMPLED
 
-    async with asking(version, on_sample=think) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
+    async with play_server_in_nursery(version, on_sample=think) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
         start = trio.current_time()
         for _ in range(3):
             nursery.start_soon(client.list_prompts)
             await peer.answer(await peer.expect("prompts/list"), {"prompts": [], "ttlMs": 0})
             await trio.testing.wait_all_tasks_blocked()
         assert trio.current_time() == start
-        assert await exchange.answers("q") == {"q": SAID_ON_THE_WIRE}
-        await exchange.end()
+        assert await call.responses("q") == {"q": SAMPLED_JSON}
+        await call.end()
         assert trio.current_time() == start + 30
 
 
 @every_revision
-async def test_a_callback_may_call_the_server_itself(version: str) -> None:
+async def test_client_callback_may_call_the_server(version: str) -> None:
     clients: list[Client] = []
 
-    async def look_first(params: Any) -> Any:
+    async def list_first(params: Any) -> Any:
         await clients[0].list_prompts()
-        return SAID
+        return SAMPLED
 
-    async with asking(version, on_sample=look_first) as (client, peer, nursery):
+    async with play_server_in_nursery(version, on_sample=list_first) as (client, peer, nursery):
         clients.append(client)
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
         await peer.answer(await peer.expect("prompts/list"), {"prompts": []})
-        assert await exchange.answers("q") == {"q": SAID_ON_THE_WIRE}
-        await exchange.end()
+        assert await call.responses("q") == {"q": SAMPLED_JSON}
+        await call.end()
 
 
-# -- How long it takes -----------------------------------------------------------------------------------------------------------
+# -- Timeouts and cancellation ---------------------------------------------------------------------
 
 
-class Thinking:
-    """An `on_sample` that takes its time, and what became of it."""
+class SlowCallback:
+    """An `on_sample` that takes `seconds`. `outcome` says how it ended."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.became: list[str] = []
+        self.outcome: list[str] = []
         self.started = trio.Event()
 
     async def __call__(self, params: Any) -> Any:
@@ -478,166 +498,164 @@ class Thinking:
         try:
             await trio.sleep(self.seconds)
         except trio.Cancelled:
-            self.became.append("cancelled")
+            self.outcome.append("cancelled")
             raise
-        self.became.append("answered")
-        return SAID
+        self.outcome.append("answered")
+        return SAMPLED
 
 
 @every_revision
-async def test_a_user_may_think_for_longer_than_a_server_may_be_silent(
-    version: str, autojump_clock: MockClock
-) -> None:
-    async with asking(version, on_sample=Thinking(200)) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
-        assert await exchange.answers("q") == {"q": SAID_ON_THE_WIRE}
+async def test_input_request_pauses_the_call_timeout(version: str, autojump_clock: MockClock) -> None:
+    async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
+        assert await call.responses("q") == {"q": SAMPLED_JSON}
         await trio.sleep(59)
-        await exchange.end()
+        await call.end()
 
 
 @every_revision
-async def test_after_the_answer_it_is_the_servers_turn_again(version: str, autojump_clock: MockClock) -> None:
-    async with asking(version, on_sample=Thinking(200)) as (client, peer, nursery):
+async def test_call_timeout_after_input_response_resumes(version: str, autojump_clock: MockClock) -> None:
+    async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (client, peer, nursery):
         start = trio.current_time()
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
-        await exchange.answers("q")
-        await exchange.ended.wait()
-        assert isinstance(exchange.error, CallTimeout)
-        assert str(exchange.error) == "no answer to tools/call within 60 s (timeout)"
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
+        await call.responses("q")
+        await call.ended.wait()
+        assert isinstance(call.error, CallTimeout)
+        assert str(call.error) == "no answer to tools/call within 60 s (timeout)"
         assert trio.current_time() == start + 260
-        assert (await peer.expect("notifications/cancelled"))["params"]["requestId"] == exchange.call["id"]
+        assert (await peer.expect("notifications/cancelled"))["params"]["requestId"] == call.request["id"]
 
 
 @every_revision
 @pytest.mark.parametrize(("options", "seconds"), [({}, 300), ({"max_timeout": 20}, 20)])
-async def test_nor_may_a_user_think_for_ever(
+async def test_input_request_over_max_timeout_ends_the_call(
     version: str, options: Any, seconds: float, autojump_clock: MockClock
 ) -> None:
-    thinking = Thinking(5000)
-    async with asking(version, on_sample=thinking) as (client, peer, nursery):
+    callback = SlowCallback(5000)
+    async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
         start = trio.current_time()
-        exchange = Exchange(client, peer, nursery, **options)
-        await exchange.ask(q=ASK_MODEL)
-        await exchange.ended.wait()
-        assert isinstance(exchange.error, CallTimeout)
-        assert "max_timeout" in str(exchange.error)
+        call = ClientCall(client, peer, nursery, **options)
+        await call.request_input(q=SAMPLING_REQUEST)
+        await call.ended.wait()
+        assert isinstance(call.error, CallTimeout)
+        assert "max_timeout" in str(call.error)
         assert trio.current_time() == start + seconds
         await trio.testing.wait_all_tasks_blocked()
         if version == E:
-            assert thinking.became == ["cancelled"]
-            await peer.expect_silence()  # no request is under way that could be cancelled
+            assert callback.outcome == ["cancelled"]
+            await peer.expect_silence()  # no request is in flight that could be cancelled
         else:
-            # The server's question is not over because our call is.
-            assert thinking.became == []
+            # The end of our call does not end the server's request.
+            assert callback.outcome == []
             await peer.expect("notifications/cancelled")
 
 
 @every_revision
-async def test_who_leaves_the_call(version: str) -> None:
-    thinking = Thinking(5000)
-    async with asking(version, on_sample=thinking) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
-        await thinking.started.wait()
-        exchange.scope.cancel()
-        await exchange.ended.wait()
+async def test_call_cancelled_during_input_request_cancels_callback(version: str) -> None:
+    callback = SlowCallback(5000)
+    async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
+        await callback.started.wait()
+        call.scope.cancel()
+        await call.ended.wait()
         await trio.testing.wait_all_tasks_blocked()
         if version == E:
-            assert thinking.became == ["cancelled"]
+            assert callback.outcome == ["cancelled"]
             await peer.expect_silence()
         else:
-            await peer.expect("notifications/cancelled", {"requestId": exchange.call["id"]})
-            # A server that hears of it withdraws its question.
+            await peer.expect("notifications/cancelled", {"requestId": call.request["id"]})
+            # The server receives this and cancels its own request.
             await peer.notify("notifications/cancelled", {"requestId": "q"})
             await peer.expect_silence()
-            assert thinking.became == ["cancelled"]
+            assert callback.outcome == ["cancelled"]
         assert "0 in flight, 0 calls" in repr(client)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_a_question_that_is_withdrawn(version: str) -> None:
-    thinking = Thinking(5000)
-    async with asking(version, on_sample=thinking, on_roots=[]) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
+async def test_input_request_cancelled_by_server_cancels_callback(version: str) -> None:
+    callback = SlowCallback(5000)
+    async with play_server_in_nursery(version, on_sample=callback, on_roots=[]) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
         await peer.notify("notifications/cancelled", {"requestId": "q"})
         await peer.expect_silence()
-        assert thinking.became in (["cancelled"], [])  # [] if it had not even begun
-        await peer.request("roots/list", id="q")  # the id is free again
-        assert await exchange.answers("q") == {"q": {"roots": []}}
-        await exchange.end()
+        assert callback.outcome in (["cancelled"], [])  # [] if it had not started
+        await peer.request("roots/list", id="q")  # the id may be reused
+        assert await call.responses("q") == {"q": {"roots": []}}
+        await call.end()
 
 
 @every_revision
 @pytest.mark.parametrize("how", ["closed", "lost"])
-async def test_a_conversation_that_ends_while_the_user_is_asked(version: str, how: str) -> None:
-    thinking = Thinking(5000)
-    async with asking(version, on_sample=thinking) as (client, peer, nursery):
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_MODEL)
-        await thinking.started.wait()
+async def test_connection_ended_during_input_request_cancels_callback(version: str, how: str) -> None:
+    callback = SlowCallback(5000)
+    async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=SAMPLING_REQUEST)
+        await callback.started.wait()
         if how == "closed":
             await client.aclose()
         else:
             await peer.aclose()
-        await exchange.ended.wait()
-        assert isinstance(exchange.error, ConnectionLost)
+        await call.ended.wait()
+        assert isinstance(call.error, ConnectionLost)
         await trio.testing.wait_all_tasks_blocked()
-        assert thinking.became == ["cancelled"]
+        assert callback.outcome == ["cancelled"]
 
 
 @every_revision
-async def test_a_block_that_is_cancelled_while_the_user_is_asked(version: str) -> None:
-    thinking = Thinking(5000)
+async def test_client_block_cancelled_during_input_request_cancels_callback(version: str) -> None:
+    callback = SlowCallback(5000)
     with trio.CancelScope() as scope:
-        async with asking(version, on_sample=thinking) as (client, peer, nursery):
-            exchange = Exchange(client, peer, nursery)
-            await exchange.ask(q=ASK_MODEL)
-            await thinking.started.wait()
+        async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
+            call = ClientCall(client, peer, nursery)
+            await call.request_input(q=SAMPLING_REQUEST)
+            await callback.started.wait()
             scope.cancel()
             await trio.sleep_forever()
     assert scope.cancelled_caught
-    assert thinking.became == ["cancelled"]
+    assert callback.outcome == ["cancelled"]
 
 
 @pytest.mark.requirement("MRTR-6", "MRTR-17")
-async def test_a_server_that_only_puts_off(autojump_clock: MockClock) -> None:
+async def test_input_required_without_requests_is_retried_with_backoff(autojump_clock: MockClock) -> None:
     async with play_server(E) as (client, peer), trio.open_nursery() as nursery:
         start = trio.current_time()
-        exchange = Exchange(client, peer, nursery)
+        call = ClientCall(client, peer, nursery)
         pauses = []
         for number in range(10):
             asked = await peer.expect("tools/call")
             pauses.append(trio.current_time() - start)
             await peer.answer(asked, {"resultType": "input_required", "requestState": str(number)})
-        exchange.call = await peer.expect("tools/call", {"requestState": "9"})
+        call.request = await peer.expect("tools/call", {"requestState": "9"})
         pauses.append(trio.current_time() - start)
         assert pauses == pytest.approx([0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3, 21.3, 26.3])
-        await exchange.end()
+        await call.end()
 
 
-# -- Roots that change -------------------------------------------------------------------------------------------------------------
+# -- Roots that change -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ROOT-4")
 @every_revision
-async def test_roots_that_change(version: str) -> None:
+async def test_roots_changed_are_announced_and_returned(version: str) -> None:
     places = ["file:///a"]
-    async with asking(version, on_roots=places) as (client, peer, nursery):
+    async with play_server_in_nursery(version, on_roots=places) as (client, peer, nursery):
         places.append("file:///b")
         client.roots_changed()
         if version != E:
             await peer.expect("notifications/roots/list_changed")
-        exchange = Exchange(client, peer, nursery)
-        await exchange.ask(q=ASK_ROOTS)
-        found = await exchange.answers("q")
+        call = ClientCall(client, peer, nursery)
+        await call.request_input(q=ROOTS_REQUEST)
+        found = await call.responses("q")
         assert [root["uri"] for root in found["q"]["roots"]] == ["file:///a", "file:///b"]
-        await exchange.end()
+        await call.end()
 
 
-# -- Both ends are ours ------------------------------------------------------------------------------------------------------------
+# -- Our own server and client ---------------------------------------------------------------------
 
 
 @dataclass
@@ -651,7 +669,7 @@ def hotel() -> Server:
 
     @server.tool
     async def book(context: Context) -> str:
-        """Ask who comes, and book."""
+        """Ask for the guest's name, and book."""
         answer = await context.elicit("Who comes?", Guest)
         if answer.action != "accept":
             return answer.action
@@ -683,17 +701,17 @@ def hotel() -> Server:
             "Ada, 2",
         ),
         ("book", {"on_elicit": lambda params: None}, WITH_FORMS, "cancel"),
-        ("pay", {"on_elicit": lambda params: {}, "elicitation": URLS}, WITH_PAGES, "accept"),
-        ("pay", {"on_elicit": lambda params: None, "elicitation": URLS}, WITH_PAGES, "cancel"),
+        ("pay", {"on_elicit": lambda params: {}, "elicitation": URLS}, WITH_URLS, "accept"),
+        ("pay", {"on_elicit": lambda params: None, "elicitation": URLS}, WITH_URLS, "cancel"),
         (
             "describe",
-            {"on_sample": lambda params: SAID, "on_roots": ["file:///srv"]},
+            {"on_sample": lambda params: SAMPLED, "on_roots": ["file:///srv"]},
             VERSIONS,
             "hi ['file:///srv']",
         ),
     ],
 )
-async def test_a_server_of_ours_asks_a_client_of_ours(
+async def test_input_requests_between_own_server_and_own_client(
     tool: str, options: Any, versions: tuple[str, ...], text: str
 ) -> None:
     for version in VERSIONS:
@@ -706,7 +724,7 @@ async def test_a_server_of_ours_asks_a_client_of_ours(
 
 
 @every_revision
-async def test_a_server_of_ours_hears_that_nobody_can_be_asked(version: str) -> None:
+async def test_input_request_own_client_without_capability_raises(version: str) -> None:
     async with mcp_trio.connect(hotel(), versions=[version]) as client:
         for tool in "book", "pay", "describe":
             with pytest.raises(PeerError, match="this needs a client that declares"):

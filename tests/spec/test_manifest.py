@@ -1,8 +1,9 @@
-"""Keeps the manifest honest: its rows and the marks of the tests must say the same, in both directions.
+"""The consistency of the manifest: its rows and the marks of the tests must agree, in both
+directions.
 
-The marks are read from the sources, not from a running session, so that a single test file can be run alone
-and so that a skipped test (no node on this machine) still counts. Whatever is marked must be written out as a
-string: `grep RPC-1 tests` has to find the tests of a row.
+The marks are read from the source files, not from a running session, so that a single test file can
+run alone, and so that a skipped test (no node on this machine) still counts. An id is a literal
+string, so that `grep RPC-1 tests` finds the tests of a row.
 """
 
 from __future__ import annotations
@@ -24,55 +25,55 @@ TESTS = Path(__file__).parents[1]
 
 
 def marks_in(source: str) -> tuple[set[str], list[str]]:
-    """The ids that a file's requirement marks name, wherever they stand, and complaints about the marks."""
+    """Return the ids in the requirement marks of a file, and the errors in the marks."""
     ids: set[str] = set()
-    faults: list[str] = []
+    errors: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.requirement")):
             continue
         if not node.args or node.keywords:
-            faults.append(f"line {node.lineno}: a requirement mark takes one id or more, and nothing else")
+            errors.append(f"line {node.lineno}: a requirement mark takes one id or more, and nothing else")
         for arg in node.args:
             if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
                 ids.add(arg.value)
             else:
-                faults.append(f"line {node.lineno}: write the id out instead of {ast.unparse(arg)}")
-    return ids, faults
+                errors.append(f"line {node.lineno}: write the id out instead of {ast.unparse(arg)}")
+    return ids, errors
 
 
 def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) -> list[str]:
-    """What to change so that the verdicts and the marks (id -> files) agree."""
+    """Return what to change so that verdicts and marks (id -> files) agree."""
     known = {row.id: row for row in rows}
-    faults = [
+    errors = [
         f"{id} in {', '.join(files)}: the manifest has no such row; correct the mark or write the row"
         for id, files in marked.items()
         if id not in known
     ]
     for id, row in known.items():
         if row.verdict == TESTED and id not in marked:
-            faults.append(
+            errors.append(
                 f"{id} is called TESTED but no test carries it: mark the test, or plan the row again"
             )
         if row.verdict != TESTED and id in marked:
             files = ", ".join(marked[id])
-            faults.append(f"{id} is tested in {files}: change its verdict from {row.verdict} to TESTED")
-    return faults
+            errors.append(f"{id} is tested in {files}: change its verdict from {row.verdict} to TESTED")
+    return errors
 
 
-def test_rows_and_marks_agree() -> None:
+def test_manifest_rows_and_marks_agree() -> None:
     marked: dict[str, list[str]] = {}
-    faults = []
+    errors = []
     for path in sorted(TESTS.rglob("test_*.py")):
         name = path.relative_to(TESTS.parent).as_posix()
-        ids, complaints = marks_in(path.read_text("utf-8"))
-        faults += [f"{name}: {complaint}" for complaint in complaints]
+        ids, errors_in_file = marks_in(path.read_text("utf-8"))
+        errors += [f"{name}: {error}" for error in errors_in_file]
         for id in sorted(ids):
             marked.setdefault(id, []).append(name)
-    faults += disagreements(REQUIREMENTS, marked)
-    assert not faults, "\n".join(faults)
+    errors += disagreements(REQUIREMENTS, marked)
+    assert not errors, "\n".join(errors)
 
 
-def test_ids_are_unique_and_in_order() -> None:
+def test_requirement_ids_are_unique_and_sorted() -> None:
     ids = [row.id for row in REQUIREMENTS]
     assert len(ids) == len(set(ids))
     groups: dict[str, list[int]] = {}
@@ -82,7 +83,7 @@ def test_ids_are_unique_and_in_order() -> None:
     assert all(numbers == sorted(numbers) for numbers in groups.values())
 
 
-def test_every_row_is_a_sentence_and_has_its_pages() -> None:
+def test_requirement_rows_have_a_sentence_and_links() -> None:
     assert [row.id for row in REQUIREMENTS if not row.sentence.endswith((".", ".)", "`"))] == []
     for row in REQUIREMENTS:
         pages = 0 if row.level == "decision" else len(letters(row.revisions))
@@ -92,12 +93,12 @@ def test_every_row_is_a_sentence_and_has_its_pages() -> None:
 @pytest.mark.parametrize(
     ("span", "spelled_out"), [("A-E", "ABCDE"), ("A,C-E", "ACDE"), ("B", "B"), ("C-D", "CD"), ("A, B", "AB")]
 )
-def test_spans_of_revisions(span: str, spelled_out: str) -> None:
+def test_revision_span_expands_to_letters(span: str, spelled_out: str) -> None:
     assert letters(span) == spelled_out
     assert set(spelled_out) <= set(REVISIONS)
 
 
-def test_links_follow_the_page_through_the_revisions() -> None:
+def test_requirement_links_follow_the_page_of_each_revision() -> None:
     row = Requirement("X-1", "C:a/b D-E:/guide/*/c", "A sentence.", "MUST", "C-D", "both", TESTED)
     assert row.links() == [
         "https://modelcontextprotocol.io/specification/2025-06-18/a/b",
@@ -124,12 +125,12 @@ def test_row(x): "A-7"
 """
 
 
-def test_marks_are_found_wherever_they_stand() -> None:
+def test_requirement_marks_are_found_at_every_level() -> None:
     assert marks_in(MARKED) == ({"A-1", "A-2", "A-3", "A-4", "A-5", "A-6"}, [])
 
 
 @pytest.mark.parametrize(
-    ("source", "fault"),
+    ("source", "expected_error"),
     [
         ("pytest.mark.requirement()", "one id or more"),
         ("pytest.mark.requirement('A-1', reason='x')", "nothing else"),
@@ -138,14 +139,14 @@ def test_marks_are_found_wherever_they_stand() -> None:
         ("pytest.mark.requirement(1)", "write the id out"),
     ],
 )
-def test_marks_that_cannot_be_searched_for(source: str, fault: str) -> None:
-    ids, faults = marks_in(source)
-    assert fault in faults[0]
+def test_requirement_mark_without_literal_id_is_an_error(source: str, expected_error: str) -> None:
+    ids, errors = marks_in(source)
+    assert expected_error in errors[0]
     assert ids <= {"A-1"}
 
 
 @pytest.mark.parametrize(
-    ("verdict", "marked", "fault"),
+    ("verdict", "marked", "expected_error"),
     [
         (TESTED, {"A-1": ["tests/x.py"]}, None),
         (PLANNED("http"), {}, None),
@@ -160,13 +161,13 @@ def test_marks_that_cannot_be_searched_for(source: str, fault: str) -> None:
         (PLANNED("http"), {"A-2": ["tests/x.py"]}, "A-2 in tests/x.py: the manifest has no such row"),
     ],
 )
-def test_disagreements_are_told_with_what_to_change(
-    verdict: Verdict, marked: dict[str, list[str]], fault: str | None
+def test_manifest_disagreement_message_names_the_change(
+    verdict: Verdict, marked: dict[str, list[str]], expected_error: str | None
 ) -> None:
     row = Requirement("A-1", "", "A sentence.", "MUST", "A-E", "both", verdict)
-    faults = disagreements([row], marked)
-    if fault is None:
-        assert faults == []
+    errors = disagreements([row], marked)
+    if expected_error is None:
+        assert errors == []
     else:
-        assert len(faults) == 1
-        assert fault in faults[0]
+        assert len(errors) == 1
+        assert expected_error in errors[0]

@@ -1,6 +1,7 @@
-"""Pagination, completion, caching hints and the declaration of logging, over a wire and in every revision.
+"""Pagination, completion, caching hints and the logging capability, over a stream and in every
+revision.
 
-The other end is a script or our client; the server is the one that programs run.
+The client is a script or ours; the server is the real one.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ WITH_HINTS: Final = (*LISTS, "server/discover", "resources/read")
 every_revision = pytest.mark.parametrize("version", VERSIONS)
 
 
-def make(count: int = 5, **options: Any) -> Server:
-    """A server with `count` of everything."""
+def build_server(count: int = 5, **options: Any) -> Server:
+    """Build a server with `count` entries of each kind."""
     server = Server("utilities", **options)
     for n in range(count):
         server.add_tool(lambda: None, name=f"n{n}", description="A tool.")
@@ -46,8 +47,8 @@ def make(count: int = 5, **options: Any) -> Server:
 # --- Pagination -------------------------------------------------------------------------------------
 
 
-async def walk(peer: ScriptedPeer, method: str) -> list[list[str]]:
-    """The names on every page."""
+async def walk_pages(peer: ScriptedPeer, method: str) -> list[list[str]]:
+    """Return the names on every page."""
     pages = []
     params: dict[str, str] = {}
     while True:
@@ -61,18 +62,18 @@ async def walk(peer: ScriptedPeer, method: str) -> list[list[str]]:
 @pytest.mark.requirement("PAGE-1")
 @every_revision
 @pytest.mark.parametrize("method", LISTS)
-async def test_lists_come_in_pages(version: str, method: str) -> None:
-    async with play_client(make(page_size=2), version) as peer:
-        assert await walk(peer, method) == [["n0", "n1"], ["n2", "n3"], ["n4"]]
-    async with play_client(make(), version) as peer:
-        assert await walk(peer, method) == [["n0", "n1", "n2", "n3", "n4"]]
+async def test_list_with_page_size_is_paginated(version: str, method: str) -> None:
+    async with play_client(build_server(page_size=2), version) as peer:
+        assert await walk_pages(peer, method) == [["n0", "n1"], ["n2", "n3"], ["n4"]]
+    async with play_client(build_server(), version) as peer:
+        assert await walk_pages(peer, method) == [["n0", "n1", "n2", "n3", "n4"]]
 
 
 @pytest.mark.requirement("PAGE-1")
 @every_revision
-async def test_our_client_sees_whole_lists(version: str) -> None:
+async def test_client_list_methods_return_all_pages(version: str) -> None:
     names = [f"n{n}" for n in range(5)]
-    async with mcp_trio.connect(make(page_size=2), versions=[version]) as client:
+    async with mcp_trio.connect(build_server(page_size=2), versions=[version]) as client:
         assert [tool.name for tool in await client.list_tools()] == names
         assert [prompt.name for prompt in await client.list_prompts()] == names
         assert [resource.name for resource in await client.list_resources()] == names
@@ -82,8 +83,8 @@ async def test_our_client_sees_whole_lists(version: str) -> None:
 @pytest.mark.requirement("PAGE-6")
 @every_revision
 @pytest.mark.parametrize("method", LISTS)
-async def test_a_cursor_that_was_not_given_out_is_refused(version: str, method: str) -> None:
-    server = make(page_size=2)
+async def test_cursor_unknown_is_rejected(version: str, method: str) -> None:
+    server = build_server(page_size=2)
     async with play_client(server, version) as peer:
         cursor = (await peer.result_of(method))["nextCursor"]
         for wrong in "", "made up", cursor + "=", cursor.swapcase():
@@ -94,31 +95,31 @@ async def test_a_cursor_that_was_not_given_out_is_refused(version: str, method: 
 
 @pytest.mark.requirement("PAGE-6")
 @every_revision
-async def test_a_cursor_is_stable_while_its_entry_is_there(version: str) -> None:
-    server = make(page_size=2)
+async def test_cursor_after_list_change_is_valid_while_its_entry_exists(version: str) -> None:
+    server = build_server(page_size=2)
     async with play_client(server, version) as peer:
         cursor = {"cursor": (await peer.result_of("tools/list"))["nextCursor"]}
         server.remove_tool("n0")
         server.remove_tool("n3")
         server.add_tool(lambda: None, name="new", description="A tool.")
-        await hear_of_it(peer, version)
+        await expect_list_changed(peer, version)
         first = await peer.result_of("tools/list", cursor)
         assert [tool["name"] for tool in first["tools"]] == ["n2"]
         assert await peer.result_of("tools/list", cursor) == first
         rest = await peer.result_of("tools/list", {"cursor": first["nextCursor"]})
         assert [tool["name"] for tool in rest["tools"]] == ["n4", "new"]
         server.remove_tool("n1")
-        await hear_of_it(peer, version)
+        await expect_list_changed(peer, version)
         await peer.expect_error(await peer.request("tools/list", cursor), -32602)
-    async with play_client(make(page_size=2), version) as peer:  # the same server, started again
+    async with play_client(build_server(page_size=2), version) as peer:  # the same server after a restart
         assert [tool["name"] for tool in (await peer.result_of("tools/list", cursor))["tools"]] == [
             "n2",
             "n3",
         ]
 
 
-async def hear_of_it(peer: ScriptedPeer, version: str) -> None:
-    """A session is told of a changed list by itself."""
+async def expect_list_changed(peer: ScriptedPeer, version: str) -> None:
+    """Expect the notification that a stateful server sends after a change of its tools."""
     if version in STATEFUL:
         await peer.expect("notifications/tools/list_changed")
 
@@ -126,8 +127,8 @@ async def hear_of_it(peer: ScriptedPeer, version: str) -> None:
 # --- Completion -------------------------------------------------------------------------------------
 
 
-def completing(**options: Any) -> Server:
-    server = make(1, **options)
+def build_with_completers(**options: Any) -> Server:
+    server = build_server(1, **options)
 
     @server.prompt
     def review(language: str, framework: str, code: str) -> str:
@@ -160,20 +161,20 @@ REVIEW: Final = {"type": "ref/prompt", "name": "review"}
 FILE: Final = {"type": "ref/resource", "uri": "files://{owner}/{name}"}
 
 
-def asking(ref: Mapping[str, str], argument: str, typed: Any = "", **more: Any) -> dict[str, Any]:
+def completion_params(ref: Mapping[str, str], argument: str, typed: Any = "", **more: Any) -> dict[str, Any]:
     return {"ref": ref, "argument": {"name": argument, "value": typed}, **more}
 
 
 @pytest.mark.requirement("COMP-1")
 @every_revision
-async def test_completion_is_declared_by_who_has_it(version: str) -> None:
-    async with mcp_trio.connect(completing(), versions=[version]) as client:
+async def test_completions_capability_is_declared_with_completers_only(version: str) -> None:
+    async with mcp_trio.connect(build_with_completers(), versions=[version]) as client:
         declared = client.peer.capabilities
         assert isinstance(declared, t.ServerCapabilities)
         assert declared.completions == (None if version == A else {})
-        completed = await client.request("completion/complete", asking(REVIEW, "language", "p"))
+        completed = await client.request("completion/complete", completion_params(REVIEW, "language", "p"))
         assert completed.completion.values == ["python", "perl"]
-    async with mcp_trio.connect(make(), versions=[version]) as client:
+    async with mcp_trio.connect(build_server(), versions=[version]) as client:
         declared = client.peer.capabilities
         assert isinstance(declared, t.ServerCapabilities)
         assert declared.completions is None
@@ -181,31 +182,37 @@ async def test_completion_is_declared_by_who_has_it(version: str) -> None:
 
 @pytest.mark.requirement("COMP-3")
 @every_revision
-async def test_at_most_a_hundred_values_are_sent(version: str) -> None:
-    async with play_client(completing(), version) as peer:
-        completion = (await peer.result_of("completion/complete", asking(FILE, "name", "f")))["completion"]
+async def test_completion_values_over_100_are_cut(version: str) -> None:
+    async with play_client(build_with_completers(), version) as peer:
+        completion = (await peer.result_of("completion/complete", completion_params(FILE, "name", "f")))[
+            "completion"
+        ]
         assert completion == {"values": [f"f{n}" for n in range(100)], "total": 150, "hasMore": True}
-        completion = (await peer.result_of("completion/complete", asking(REVIEW, "language")))["completion"]
+        completion = (await peer.result_of("completion/complete", completion_params(REVIEW, "language")))[
+            "completion"
+        ]
         assert completion == {"values": ["rust", "python", "perl"], "total": 3, "hasMore": False}
 
 
 @pytest.mark.requirement("COMP-2")
 @every_revision
-async def test_what_is_chosen_already_helps_to_complete(version: str) -> None:
+async def test_completion_context_reaches_the_completer(version: str) -> None:
     chosen = {"context": {"arguments": {"language": "python"}}}
-    async with play_client(completing(), version) as peer:
-        for more, said in (chosen, "python"), ({"context": {}}, "no"), ({}, "no"):
-            request = await peer.request("completion/complete", asking(REVIEW, "framework", **more))
+    async with play_client(build_with_completers(), version) as peer:
+        for more, expected_value in (chosen, "python"), ({"context": {}}, "no"), ({}, "no"):
+            request = await peer.request(
+                "completion/complete", completion_params(REVIEW, "framework", **more)
+            )
             (value,) = (await peer.expect_result(request))["completion"]["values"]
-            assert value == f"{said} framework of request {request['id']}"
+            assert value == f"{expected_value} framework of request {request['id']}"
 
 
 @pytest.mark.requirement("COMP-2")
 @every_revision
-def test_what_a_client_asks(version: str) -> None:
+def test_complete_params_match_the_revision(version: str) -> None:
     conn = opened(Role.CLIENT, version).conn
-    ask = functools.partial(asked, conn)
-    for ref, said in (
+    send = functools.partial(sent_params, conn)
+    for ref, expected_value in (
         (t.PromptReference("review"), REVIEW),
         (t.ResourceTemplateReference("files://{owner}/{name}"), FILE),
         (
@@ -214,22 +221,22 @@ def test_what_a_client_asks(version: str) -> None:
         ),
     ):
         context = t.CompletionContext(arguments={"language": "python"})
-        params = ask(
+        params = send(
             t.CompleteParams(ref=ref, argument=t.CompletionArgument("framework", "fl"), context=context)
         )
-        expected: dict[str, Any] = {"ref": said, "argument": {"name": "framework", "value": "fl"}}
+        expected: dict[str, Any] = {"ref": expected_value, "argument": {"name": "framework", "value": "fl"}}
         if version not in (A, B):
             expected["context"] = {"arguments": {"language": "python"}}
         assert params == expected
 
 
-def asked(conn: Connection, params: t.CompleteParams) -> Any:
-    """The params of the request as they leave, without `_meta`."""
+def sent_params(conn: Connection, params: t.CompleteParams) -> Any:
+    """Send the request and return its params without `_meta`."""
     conn.send_request("completion/complete", params)
     (message,) = conn.messages_to_send()
-    said = json.loads(message.data)["params"]
-    said.pop("_meta", None)
-    return said
+    expected_value = json.loads(message.data)["params"]
+    expected_value.pop("_meta", None)
+    return expected_value
 
 
 @pytest.mark.requirement("COMP-4")
@@ -237,17 +244,19 @@ def asked(conn: Connection, params: t.CompleteParams) -> Any:
 @pytest.mark.parametrize(
     ("params", "code", "text"),
     [
-        (asking({"type": "ref/prompt", "name": "none"}, "x"), -32602, "Unknown prompt: none"),
-        (asking({"type": "ref/resource", "uri": "x://0"}, "x"), -32602, "Unknown resource template: x://0"),
-        (asking(REVIEW, "none"), -32602, "Unknown argument `none`; the arguments are: language, framework, code"),
-        (asking({"type": "ref/other", "name": "x"}, "x"), -32602, "do not fit"),
-        (asking({"type": "ref/prompt"}, "x"), -32602, "do not fit"),
+        (completion_params({"type": "ref/prompt", "name": "none"}, "x"), -32602, "Unknown prompt: none"),
+        (completion_params({"type": "ref/resource", "uri": "x://0"}, "x"), -32602, "Unknown resource template: x://0"),
+        (completion_params(REVIEW, "none"), -32602, "Unknown argument `none`; the arguments are: language, framework, code"),
+        (completion_params({"type": "ref/other", "name": "x"}, "x"), -32602, "do not fit"),
+        (completion_params({"type": "ref/prompt"}, "x"), -32602, "do not fit"),
         ({"ref": REVIEW}, -32602, "do not fit"),
-        (asking(FILE, "owner"), -32603, "Internal error (reference "),
+        (completion_params(FILE, "owner"), -32603, "Internal error (reference "),
     ],
 )  # fmt: skip
-async def test_faults_of_a_completion(version: str, params: Any, code: int, text: str) -> None:
-    async with play_client(completing(), version) as peer:
+async def test_completion_errors_have_codes_and_texts(
+    version: str, params: Any, code: int, text: str
+) -> None:
+    async with play_client(build_with_completers(), version) as peer:
         error = await peer.expect_error(await peer.request("completion/complete", params), code)
         assert text in error["message"]
         assert "fire" not in error["message"]
@@ -255,24 +264,28 @@ async def test_faults_of_a_completion(version: str, params: Any, code: int, text
 
 @pytest.mark.requirement("COMP-4")
 @every_revision
-async def test_a_server_without_completion_has_no_such_method(version: str) -> None:
-    async with play_client(make(), version) as peer:
-        asked = await peer.request("completion/complete", asking({"type": "ref/prompt", "name": "n0"}, "x"))
+async def test_completion_without_completers_is_method_not_found(version: str) -> None:
+    async with play_client(build_server(), version) as peer:
+        asked = await peer.request(
+            "completion/complete", completion_params({"type": "ref/prompt", "name": "n0"}, "x")
+        )
         await peer.expect_error(asked, -32601)
 
 
 @pytest.mark.requirement("COMP-5")
 @every_revision
-async def test_completions_are_checked_counted_and_left_in_their_order(version: str) -> None:
-    server = completing(limits=Limits(tool_calls=Rate(per_second=0.001, burst=2)))
+async def test_completions_are_validated_rate_limited_and_kept_in_order(version: str) -> None:
+    server = build_with_completers(limits=Limits(tool_calls=Rate(per_second=0.001, burst=2)))
     async with play_client(server, version) as peer:
         for no_text in 3, None, ["p"]:
-            wrong = await peer.request("completion/complete", asking(REVIEW, "language", no_text))
+            wrong = await peer.request("completion/complete", completion_params(REVIEW, "language", no_text))
             await peer.expect_error(wrong, -32602)
         for typed, values in ("", ["rust", "python", "perl"]), ("p", ["python", "perl"]):
-            completed = await peer.result_of("completion/complete", asking(REVIEW, "language", typed))
+            completed = await peer.result_of(
+                "completion/complete", completion_params(REVIEW, "language", typed)
+            )
             assert completed["completion"]["values"] == values
-        once_more = await peer.request("completion/complete", asking(REVIEW, "language"))
+        once_more = await peer.request("completion/complete", completion_params(REVIEW, "language"))
         await peer.expect_error(once_more, 429 if version == E else -32000)
 
 
@@ -283,39 +296,39 @@ def hints(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("ttlMs", "cacheScope") if name in result}
 
 
-async def hinted(peer: ScriptedPeer, method: str, uri: str = "x://0") -> dict[str, Any]:
+async def request_hints(peer: ScriptedPeer, method: str, uri: str = "x://0") -> dict[str, Any]:
     return hints(await peer.result_of(method, {"uri": uri} if method == "resources/read" else {}))
 
 
 @pytest.mark.requirement("CACHE-1")
 @pytest.mark.parametrize("method", WITH_HINTS)
-async def test_every_cacheable_result_says_how_long_it_is_good(method: str) -> None:
-    async with play_client(make(), E) as peer:
-        assert await hinted(peer, method) == {"ttlMs": 0, "cacheScope": "private"}
-    server = make(0, cache=Cache(ttl=1.5, scope="public"))
+async def test_cacheable_results_carry_cache_hints(method: str) -> None:
+    async with play_client(build_server(), E) as peer:
+        assert await request_hints(peer, method) == {"ttlMs": 0, "cacheScope": "private"}
+    server = build_server(0, cache=Cache(ttl=1.5, scope="public"))
     server.add_resource("x://0", lambda: "text", name="cached", cache=Cache(ttl=60))
     server.add_tool(lambda: None, name="t", description="A tool.")
     server.add_prompt(lambda: "", name="p")
     async with play_client(server, E) as peer:
-        told = {"ttlMs": 1_500, "cacheScope": "public"}
+        declared_hints = {"ttlMs": 1_500, "cacheScope": "public"}
         read = {"ttlMs": 60_000, "cacheScope": "private"}
-        assert await hinted(peer, method) == (read if method == "resources/read" else told)
+        assert await request_hints(peer, method) == (read if method == "resources/read" else declared_hints)
 
 
-def reading() -> Server:
-    """A server with hints of every origin on what can be read."""
+def build_with_resources() -> Server:
+    """Build a server with resources whose cache hints come from different places."""
     server = Server("s")
-    told = Cache(60, "public")
+    declared_hints = Cache(60, "public")
     contents = [t.ResourceContents(uri="x://mine", text="t")]
-    mine = {
+    values = {
         "plain": "text",
         "mine": t.ReadResourceResult(contents=contents, ttl_ms=5, cache_scope="private"),
         "half": t.ReadResourceResult(contents=contents, ttl_ms=5),
         "without": t.ReadResourceResult(contents=contents),
     }
-    for name, value in mine.items():
-        server.add_resource(f"x://{name}", functools.partial(_same, value), name=name, cache=told)
-    server.add_resource("y://{name}", lambda name: name, name="y", cache=told)
+    for name, value in values.items():
+        server.add_resource(f"x://{name}", functools.partial(_same, value), name=name, cache=declared_hints)
+    server.add_resource("y://{name}", lambda name: name, name="y", cache=declared_hints)
     return server
 
 
@@ -324,8 +337,8 @@ def _same(value: Any) -> Any:
 
 
 @pytest.mark.requirement("CACHE-1")
-async def test_hints_of_what_is_read() -> None:
-    async with play_client(reading(), E) as peer:
+async def test_read_result_cache_hints_override_declared_ones() -> None:
+    async with play_client(build_with_resources(), E) as peer:
         for uri, ttl, scope in (
             ("x://plain", 60_000, "public"),
             ("x://mine", 5, "private"),
@@ -333,22 +346,24 @@ async def test_hints_of_what_is_read() -> None:
             ("x://without", 60_000, "public"),
             ("y://any", 60_000, "public"),
         ):
-            assert await hinted(peer, "resources/read", uri) == {"ttlMs": ttl, "cacheScope": scope}, uri
+            assert await request_hints(peer, "resources/read", uri) == {"ttlMs": ttl, "cacheScope": scope}, (
+                uri
+            )
 
 
 @pytest.mark.requirement("CACHE-1")
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_revisions_without_hints_carry_none(version: str) -> None:
-    async with play_client(make(cache=Cache(60, "public")), version) as peer:
+async def test_stateful_revisions_carry_no_cache_hints(version: str) -> None:
+    async with play_client(build_server(cache=Cache(60, "public")), version) as peer:
         for method in LISTS:
-            assert await hinted(peer, method) == {}
-    async with play_client(reading(), version) as peer:
+            assert await request_hints(peer, method) == {}
+    async with play_client(build_with_resources(), version) as peer:
         for uri in "x://plain", "x://mine", "y://any":
-            assert await hinted(peer, "resources/read", uri) == {}
+            assert await request_hints(peer, "resources/read", uri) == {}
 
 
 @pytest.mark.requirement("CACHE-2")
-async def test_a_question_carries_no_hints() -> None:
+async def test_input_required_result_carries_no_cache_hints() -> None:
     server = Server("s", cache=Cache(60))
     question = t.InputRequiredResult(result_type="input_required", request_state="state")
     server.add_resource("x://0", lambda: question, name="asks", cache=Cache(60))
@@ -359,8 +374,8 @@ async def test_a_question_carries_no_hints() -> None:
 
 @pytest.mark.requirement("CACHE-8")
 @pytest.mark.parametrize("method", LISTS)
-async def test_all_pages_of_a_list_have_one_scope(method: str) -> None:
-    server = make(page_size=2, cache=Cache(60, "public"))
+async def test_list_pages_share_one_cache_scope(method: str) -> None:
+    server = build_server(page_size=2, cache=Cache(60, "public"))
     async with play_client(server, E) as peer:
         scopes = []
         params: dict[str, str] | None = {}
@@ -381,7 +396,9 @@ async def test_all_pages_of_a_list_have_one_scope(method: str) -> None:
 @pytest.mark.parametrize(
     ("options", "declared"), [({}, {}), ({"logging": True}, {}), ({"logging": False}, None)]
 )
-async def test_who_may_send_log_messages_declares_it(version: str, options: Any, declared: Any) -> None:
+async def test_logging_capability_is_declared_unless_disabled(
+    version: str, options: Any, declared: Any
+) -> None:
     async with mcp_trio.connect(Server("s", **options), versions=[version]) as client:
         capabilities = client.peer.capabilities
         assert isinstance(capabilities, t.ServerCapabilities)
