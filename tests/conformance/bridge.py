@@ -1,8 +1,9 @@
-"""A bridge from HTTP/1.1 to HTTP/2: `python bridge.py PORT TARGET` listens on PORT of this machine, and makes each request that comes
-there again on one HTTP/2 connection to the port TARGET.
+"""A proxy from HTTP/1.1 to HTTP/2, so that the official suite, which uses HTTP/1.1, reaches a
+server over HTTP/2.
 
-So the official suite, which speaks HTTP/1.1, reaches a server over HTTP/2. A client that goes while it is answered is one that gives up
-its request. Nothing is changed on the way: names of hosts, origins and sessions are the client's.
+`python bridge.py PORT TARGET` listens on PORT of this machine and repeats each request on one
+HTTP/2 connection to the port TARGET. Headers are not changed. If the client disconnects during a
+response, the request on the other side is cancelled.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ __all__ = ["main"]
 
 
 class Bridge:
-    """All of it leads to the server at `way`. `client` is the connection there, the last one that came about."""
+    """A proxy to the server that `way` connects to. `client` is the current HTTP/2 connection."""
 
     def __init__(self, way: Way) -> None:
         self.way = way
         self.client: H2Client | None = None
-        self._dialling = trio.Lock()
+        self._connecting = trio.Lock()
 
-    async def there(self) -> H2Client:
-        async with self._dialling:
+    async def connection(self) -> H2Client:
+        async with self._connecting:
             if self.client is None or self.client.closed_by_server():
                 client = await self.way.dial()
                 assert isinstance(client, H2Client)
@@ -41,12 +42,12 @@ class Bridge:
             return self.client
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Carry what comes on one connection of HTTP/1.1."""
+        """Serve one HTTP/1.1 connection."""
         http = h11.Connection(h11.SERVER)
         async with stream:
             try:
-                while (asked := await self._request(http, stream)) is not None:
-                    await self._exchange(http, stream, *asked)
+                while (request := await self._request(http, stream)) is not None:
+                    await self._exchange(http, stream, *request)
                     if http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
                         return
                     http.start_next_cycle()
@@ -71,38 +72,38 @@ class Bridge:
                 return None
 
     async def _exchange(
-        self, http: h11.Connection, stream: trio.abc.Stream, asked: h11.Request, body: bytes
+        self, http: h11.Connection, stream: trio.abc.Stream, request: h11.Request, body: bytes
     ) -> None:
-        own = (b"content-length", b"connection", b"transfer-encoding", b"keep-alive")
-        headers = [(bytes(name), bytes(value)) for name, value in asked.headers if name not in own]
-        head = RequestHead(bytes(asked.method), bytes(asked.target), headers)
-        send, take = trio.open_memory_channel[Any](100_000)
+        hop_by_hop = (b"content-length", b"connection", b"transfer-encoding", b"keep-alive")
+        headers = [(bytes(name), bytes(value)) for name, value in request.headers if name not in hop_by_hop]
+        head = RequestHead(bytes(request.method), bytes(request.target), headers)
+        send_actions, receive_actions = trio.open_memory_channel[Any](100_000)
 
-        async def ask() -> None:
-            with send:
-                await (await self.there()).run(head, body, say)
+        async def forward() -> None:
+            with send_actions:
+                await (await self.connection()).run(head, body, put)
 
-        def say(actions: list[Action]) -> None:
+        def put(actions: list[Action]) -> None:
             for action in actions:
-                send.send_nowait(action)
+                send_actions.send_nowait(action)
 
         async def watch() -> None:
-            # Whoever goes is not answered any more; and who is still there says nothing.
+            # Any input means that the client disconnected: it sends nothing before the response.
             http.receive_data(bytes(await stream.receive_some()))
             nursery.cancel_scope.cancel()
 
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watch)
-                nursery.start_soon(ask)
-                async for action in take:
-                    await stream.send_all(_spelled(http, action))
+                nursery.start_soon(forward)
+                async for action in receive_actions:
+                    await stream.send_all(_serialize(http, action))
                 nursery.cancel_scope.cancel()
         except* (ConnectionLost, trio.BrokenResourceError) as group:
             raise group.exceptions[0] from None
 
 
-def _spelled(http: h11.Connection, action: Action) -> bytes:
+def _serialize(http: h11.Connection, action: Action) -> bytes:
     if isinstance(action, Head):
         return http.send(h11.Response(status_code=action.status, headers=action.headers)) or b""
     if isinstance(action, Body):

@@ -1,4 +1,4 @@
-"""The assertions of the scenarios tell as much as those of a test; and the official suite is found, or its tests are skipped."""
+"""Assertion rewriting for the scenarios, and the fixture that finds the official suite or skips."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytest.register_assert_rewrite("tests.conformance.scenarios", "tests.conformance
 
 @pytest.fixture(scope="session")
 def suite() -> list[str]:
-    """The words that run the official suite, by the node that comes with it."""
+    """The command that runs the official suite, with the node that comes with it."""
     place = os.environ.get("MCP_TRIO_CONFORMANCE")
     if place:
         modules = Path(place)
@@ -23,7 +23,7 @@ def suite() -> list[str]:
     missing = (
         "needs MCP_TRIO_CONFORMANCE naming a node_modules directory made from tests/conformance/package.json"
     )
-    # In CI a suite that silently stays away would look like one that agrees.
+    # In CI a missing suite would look like one that passes.
     if os.environ.get("CI") == "true":
         pytest.fail(missing)
     pytest.skip(missing)

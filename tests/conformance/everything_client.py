@@ -1,12 +1,13 @@
-"""The client that the official conformance suite (`@modelcontextprotocol/conformance`) asks for: for each of its scenarios what a
-client has to do there. The suite starts `python everything_client.py URL` once for each, and looks at what arrives at URL.
+"""The client for the official conformance suite (`@modelcontextprotocol/conformance`).
+
+The suite starts `python everything_client.py URL` once per scenario and checks what arrives at URL.
 
 Rules of this file:
 
-1. It is written as anybody would write a client, with public names only.
-2. What a scenario looks for is not done here but by the library: a scenario says what somebody wants, never how it travels.
-3. The environment says which scenario it is, and the newest revision that may be spoken. A scenario that is not known is a
-   failure, or the suite would praise silence.
+1. It is written like any user's client, with public names only.
+2. A scenario says what a user wants. What the suite checks is done by the library.
+3. The environment names the scenario and the newest revision to use. An unknown scenario is an
+   error, so that it cannot pass by doing nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(name: str) -> Callable[[Scenario], Scenario]:
-    """The function is what to do in the scenario of that name, once the conversation is open."""
+    """Register the function that plays a scenario on an open client."""
 
     def declare(play: Scenario) -> Scenario:
         SCENARIOS[name] = play
@@ -41,53 +42,53 @@ def scenario(name: str) -> Callable[[Scenario], Scenario]:
     return declare
 
 
-# -- Conversations, and tools --------------------------------------------------------------------------------------------------
+# -- Connections and tools -------------------------------------------------------------------------
 
 
 @scenario("initialize")
 @scenario("request-metadata")
-async def meet(client: Client) -> None:
-    """There is nothing to use: these servers declare nothing."""
+async def connect_only(client: Client) -> None:
+    """Do nothing: these servers declare nothing."""
 
 
 @scenario("json-schema-ref-no-deref")
-async def look(client: Client) -> None:
+async def list_tools(client: Client) -> None:
     await client.list_tools()
 
 
 @scenario("tools_call")
-async def add(client: Client) -> None:
+async def add_numbers(client: Client) -> None:
     await client.list_tools()
     await client.call_tool("add_numbers", {"a": 5, "b": 3})
 
 
 @scenario("sse-retry")
-async def wait_for_an_answer(client: Client) -> None:
+async def call_with_reconnect(client: Client) -> None:
     await client.call_tool("test_reconnection")
 
 
 @scenario("json-schema-2020-12-preservation")
-async def give_back_a_schema(client: Client) -> None:
+async def echo_schema(client: Client) -> None:
     (tool,) = [tool for tool in await client.list_tools() if tool.name == "json_schema_2020_12_tool"]
     await client.call_tool("json_schema_echo", {"schema": tool.input_schema})
 
 
-# -- Being asked ---------------------------------------------------------------------------------------------------------------
+# -- Input requests --------------------------------------------------------------------------------
 
 
 @scenario("elicitation-sep1034-client-defaults")
-async def agree(client: Client) -> None:
+async def elicit_defaults(client: Client) -> None:
     await client.call_tool("test_client_elicitation_defaults")
 
 
 @scenario("sep-2322-client-request-state")
-async def be_asked(client: Client) -> None:
+async def retry_with_state(client: Client) -> None:
     for name in "echo_state", "unrelated", "no_state", "no_result_type":
         await client.call_tool(f"test_mrtr_{name}")
 
 
 def fill_in(params: ElicitParams) -> dict[str, Any]:
-    """Someone who confirms what there is to confirm, and agrees with all that a form says already."""
+    """Answer a form: confirm the field `confirmed`, and keep all defaults."""
     fields = params.requested_schema["properties"] if params.requested_schema else {}
     return {name: True for name in fields if name == "confirmed"}
 
@@ -96,11 +97,11 @@ def model(params: CreateMessageParams) -> CreateMessageResult:
     return CreateMessageResult(role="assistant", content=TextContent("Hello!"), model="a-simple-one")
 
 
-# -- Headers -------------------------------------------------------------------------------------------------------------------
+# -- Headers ---------------------------------------------------------------------------------------
 
 
 @scenario("http-standard-headers")
-async def use_all_that_is_there(client: Client) -> None:
+async def use_everything(client: Client) -> None:
     for tool in await client.list_tools():
         await client.call_tool(tool.name, {})
     for resource in await client.list_resources():
@@ -110,7 +111,7 @@ async def use_all_that_is_there(client: Client) -> None:
 
 
 @scenario("http-custom-headers")
-async def call_as_told(client: Client) -> None:
+async def call_given_tools(client: Client) -> None:
     await client.list_tools()
     for call in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
         await client.call_tool(call["name"], call["arguments"])
@@ -122,63 +123,67 @@ async def call_all_tools(client: Client) -> None:
         await client.call_tool(tool.name, dict.fromkeys(tool.input_schema["properties"], "here"))
 
 
-# -- Authorization -------------------------------------------------------------------------------------------------------------
+# -- Authorization ---------------------------------------------------------------------------------
 
 AUTH: Final = "auth/"
 REDIRECT_URI: Final = "http://localhost:3000/callback"
 
 
 async def use(client: Client) -> None:
-    """All scenarios of authorization are about how one gets in. One that is refused something goes on to the next."""
-    refused: McpTrioError | None = None
-    for ask in client.list_tools, lambda: client.call_tool("test-tool", {}):
+    """List and call tools. After a denied operation the next one is tried, then the error is
+    raised.
+
+    All authorization scenarios are about the login, so any operations will do.
+    """
+    denial: McpTrioError | None = None
+    for operation in client.list_tools, lambda: client.call_tool("test-tool", {}):
         try:
-            await ask()
+            await operation()
         except McpTrioError as exc:
-            refused = exc
-    if refused is not None:
-        raise refused
+            denial = exc
+    if denial is not None:
+        raise denial
 
 
-class _Unmoved(HTTPRedirectHandler):
+class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *args: object) -> None:
         return None
 
 
-def agree_at(url: str) -> str:
-    """A user who says yes to everything, and a browser that tells where that leads."""
+def redirect_of(url: str) -> str:
+    """Open the page of a user who agrees, and return the URL that it redirects to."""
     try:
-        build_opener(_Unmoved).open(url, timeout=10)
+        build_opener(_NoRedirect).open(url, timeout=10)
     except HTTPError as exc:
         return str(exc.headers["location"])
-    raise ValueError("the page leads nowhere")
+    raise ValueError("the page does not redirect")
 
 
 async def browse(url: str) -> str:
-    return await trio.to_thread.run_sync(agree_at, url)
+    return await trio.to_thread.run_sync(redirect_of, url)
 
 
 def login_for(name: str, given: dict[str, Any]) -> Login:
-    """Who we are, as the suite has it."""
-    told: dict[str, Any] = {
+    """Return the login configuration that a scenario gives."""
+    options: dict[str, Any] = {
         "redirect_uri": REDIRECT_URI,
         "client_metadata_url": "https://conformance-test.local/client-metadata.json",
         "client_id": given.get("client_id"),
     }
     if "client_secret" in given:
-        told["client_secret"] = Secret(given["client_secret"])
+        options["client_secret"] = Secret(given["client_secret"])
     if "private_key_pem" in given:
-        told["private_key"] = Secret(given["private_key_pem"])
-        told["signing_algorithm"] = given["signing_algorithm"]
+        options["private_key"] = Secret(given["private_key_pem"])
+        options["signing_algorithm"] = given["signing_algorithm"]
     if "client-credentials" in name:
-        told["grant"] = "client_credentials"
+        options["grant"] = "client_credentials"
     elif "enterprise" in name:
-        told["grant"] = EnterpriseManaged(
+        options["grant"] = EnterpriseManaged(
             lambda: str(given["idp_id_token"]), given["idp_token_endpoint"], given["idp_client_id"]
         )
     elif "wif" in name:
-        told["grant"] = JwtBearer(lambda: str(given["valid_jwt"]))
-    return Login(profile=ClientProfile(**told), storage=MemoryStorage(), browse=browse)
+        options["grant"] = JwtBearer(lambda: str(given["valid_jwt"]))
+    return Login(profile=ClientProfile(**options), storage=MemoryStorage(), browse=browse)
 
 
 AUTHORIZATION: Final = """
@@ -211,5 +216,5 @@ async def main(url: str, name: str, versions: list[str]) -> None:
 if __name__ == "__main__":
     name, newest = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     if name not in SCENARIOS:
-        sys.exit(f"there is nothing here for the scenario {name}")
+        sys.exit(f"unknown scenario: {name}")
     trio.run(main, sys.argv[1], name, [version for version in ALL if version <= newest])

@@ -1,15 +1,18 @@
-"""The server that the official conformance suite (`@modelcontextprotocol/conformance`) asks for: the tools, prompts and resources that
-its scenarios name, with the texts that they look for. `python everything_server.py --http 127.0.0.1:8000` serves it to the suite,
-at `http://127.0.0.1:8000/mcp`; `--stdio` to a client that starts it.
+"""The server for the official conformance suite (`@modelcontextprotocol/conformance`).
+
+It has the tools, prompts and resources that the scenarios name, with the texts that they expect.
+`python everything_server.py --http 127.0.0.1:8000` serves it at `http://127.0.0.1:8000/mcp`,
+`--stdio` on stdin and stdout.
 
 Rules of this file:
 
-1. It is written as anybody would write a server, with public names only, and for every revision at once: nothing in it
-   asks which one is spoken.
-2. What the suite names it has, and nothing else. Names are the suite's, so functions are called `test_...` that test nothing.
-3. It is one process for all scenarios, so that none may leave anything behind for the next.
+1. It is written like any user's server, with public names only. No code depends on the revision.
+2. It has what the suite names and nothing else. The names are the suite's, so that some functions
+   are called `test_...` although they test nothing.
+3. One process serves all scenarios, so none may leave state behind.
 
-What the scenarios expect of each is in `scenarios.py`; `test_official_suite.py` has the suite itself play them. The tools for tasks come with tasks.
+`scenarios.py` has the expectations, and `test_official_suite.py` runs the suite itself. The tools
+for tasks come with tasks.
 """
 
 from __future__ import annotations
@@ -39,15 +42,15 @@ PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 )
 WAV = b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==")
-STEP = 0.05  # seconds between the steps of what takes a while
+STEP = 0.05  # seconds between the steps of a slow tool
 
-server = mcp_trio.Server("everything", "1.0.0", title="Everything that the conformance suite asks for")
-
-
-# -- Tools that give content -------------------------------------------------------------------------------------------------
+server = mcp_trio.Server("everything", "1.0.0", title="Everything that the conformance suite uses")
 
 
-# The first tool of the list has to stay one that can be called without arguments.
+# -- Tools that return content ---------------------------------------------------------------------
+
+
+# The first tool of the list must stay callable without arguments.
 @server.tool
 def test_simple_text() -> str:
     """Give a text."""
@@ -85,7 +88,7 @@ def test_multiple_content_types() -> list[str | Image | File]:
 
 @server.tool
 def test_error_handling() -> str:
-    """Fail, in a way that the model should know of."""
+    """Fail with an error for the model."""
     raise ToolError("This tool intentionally returns an error for testing")
 
 
@@ -130,7 +133,7 @@ def test_x_mcp_header(region: Annotated[str, Meta(extra_json_schema={"x-mcp-head
     return f"Region: {region}"
 
 
-# -- Tools that say something while they run ---------------------------------------------------------------------------------
+# -- Tools that send notifications -----------------------------------------------------------------
 
 
 @server.tool
@@ -146,14 +149,14 @@ async def test_tool_with_logging(context: Context) -> str:
 
 @server.tool
 async def test_logging_tool(context: Context) -> str:
-    """Log one message, which only those hear who asked for it."""
+    """Log one message, which only clients with that log level get."""
     await context.log("info", "This is a log message for testing.")
     return "Logged once."
 
 
 @server.tool
 async def test_tool_with_progress(context: Context) -> str:
-    """Tell three times how far the work is."""
+    """Report progress three times."""
     await context.progress(0, 100)
     await trio.sleep(STEP)
     await context.progress(50, 100)
@@ -164,7 +167,7 @@ async def test_tool_with_progress(context: Context) -> str:
 
 @server.tool
 async def test_reconnection(context: Context) -> str:
-    """Answer a little late, and let the client go meanwhile."""
+    """Close the response stream, and answer after the client has reconnected."""
     context.close_stream(retry=2 * STEP)
     await trio.sleep(3 * STEP)
     return "Reconnection test completed successfully"
@@ -173,7 +176,7 @@ async def test_reconnection(context: Context) -> str:
 @server.tool
 def test_trigger_tool_change() -> str:
     """Change the list of tools, and change it back."""
-    server.add_tool(lambda: "", name="test_passing_tool", description="Gone in a moment.")
+    server.add_tool(lambda: "", name="test_passing_tool", description="Removed at once.")
     server.remove_tool("test_passing_tool")
     return "The list of tools has changed."
 
@@ -181,27 +184,27 @@ def test_trigger_tool_change() -> str:
 @server.tool
 def test_trigger_prompt_change() -> str:
     """Change the list of prompts, and change it back."""
-    server.add_prompt(lambda: "", name="test_passing_prompt", description="Gone in a moment.")
+    server.add_prompt(lambda: "", name="test_passing_prompt", description="Removed at once.")
     server.remove_prompt("test_passing_prompt")
     return "The list of prompts has changed."
 
 
-# -- Tools that ask ----------------------------------------------------------------------------------------------------------
+# -- Tools that request input ----------------------------------------------------------------------
 
 
 @server.tool
 async def test_sampling(prompt: str, context: Context) -> str:
-    """Put a question to the client's model.
+    """Sample the client's model.
 
     Args:
-        prompt: the question.
+        prompt: the message.
     """
     return f"LLM response: {(await context.sample(prompt, max_tokens=100)).text}"
 
 
 @server.tool
 async def test_missing_capability(context: Context) -> str:
-    """Ask the client's model, which the client has to offer."""
+    """Sample the client's model, which needs a capability."""
     return (await context.sample("Are you there?", max_tokens=100)).text
 
 
@@ -227,13 +230,13 @@ async def test_elicitation(message: str, context: Context) -> str:
 
 @server.tool
 async def test_streaming_elicitation(context: Context) -> str:
-    """Ask the user, whichever way that goes on the wire."""
+    """Request a form, in the way of the revision."""
     answer = await context.elicit("Who are you?", Contact)
     return f"User response: {answer.action}"
 
 
 class Defaults(Struct):
-    """A form that is filled in already."""
+    """A form with defaults."""
 
     name: Annotated[str, "User name"] = "John Doe"
     age: Annotated[int, "User age"] = 30
@@ -244,7 +247,7 @@ class Defaults(Struct):
 
 @server.tool
 async def test_elicitation_sep1034_defaults(context: Context) -> str:
-    """Ask the user to look over a form with defaults of every kind."""
+    """Request a form with defaults of every type."""
     answer = await context.elicit("Please review and update the form fields with defaults", Defaults)
     return f"Elicitation completed: {answer}"
 
@@ -260,7 +263,7 @@ TITLED = options("value", "First Option", "Second Option", "Third Option")
 
 
 class Choices(Struct, rename="camel"):
-    """A choice of every kind."""
+    """A form with a choice of every kind."""
 
     untitled_single: Options
     titled_single: Annotated[Values, Meta(extra_json_schema={"oneOf": TITLED})]
@@ -279,7 +282,7 @@ async def test_elicitation_sep1330_enums(context: Context) -> str:
     return f"Elicitation completed: {answer}"
 
 
-# -- Tools that ask under keys of their own ----------------------------------------------------------------------------------
+# -- Tools that request input with explicit keys ---------------------------------------------------
 
 
 class Name(Struct):
@@ -307,7 +310,7 @@ CAPITAL = "What is the capital of France?"
 async def test_input_required_result_elicitation(context: Context) -> str:
     """Ask for a name."""
     answer = await context.elicit("What is your name?", Name, key="user_name")
-    return f"Hello, {answer.data.name}!" if answer.action == "accept" else "Hello, whoever you are!"
+    return f"Hello, {answer.data.name}!" if answer.action == "accept" else "Hello!"
 
 
 @server.tool
@@ -327,7 +330,7 @@ NAME, CONSENT = Form(Name), Form(Consent)
 
 @server.tool
 def test_input_required_result_request_state(context: Context) -> str | InputRequiredResult:
-    """Ask by hand, and give the client a state to bring back."""
+    """Return an input request with a request state."""
     answer = context.input_response("confirm", CONSENT)
     if answer is None:
         return InputRequiredResult(
@@ -338,7 +341,7 @@ def test_input_required_result_request_state(context: Context) -> str | InputReq
 
 @server.tool
 def test_input_required_result_multiple_inputs(context: Context) -> str | InputRequiredResult:
-    """Ask by hand for three things at once."""
+    """Return three input requests at once."""
     name = context.input_response("user_name", NAME)
     greeting = context.input_response("greeting", CreateMessageResult)
     roots = context.input_response("client_roots", ListRootsResult)
@@ -357,7 +360,7 @@ def test_input_required_result_multiple_inputs(context: Context) -> str | InputR
 
 @server.tool
 async def test_input_required_result_multi_round(context: Context) -> str:
-    """Ask twice, one after the other."""
+    """Request input twice, one after the other."""
     first = await context.elicit("Step 1: What is your name?", Name, key="step1")
     second = await context.elicit("Step 2: What is your favorite color?", Color, key="step2")
     return f"Done: {first.action}, {second.action}."
@@ -365,14 +368,14 @@ async def test_input_required_result_multi_round(context: Context) -> str:
 
 @server.tool
 async def test_input_required_result_tampered_state(context: Context) -> str:
-    """Ask; the state that the client is given to keep must come back as it was."""
+    """Request input; a changed request state is rejected."""
     answer = await context.elicit("Please confirm", Consent, key="confirm")
     return f"Confirmed: {answer.action}"
 
 
 @server.tool
 async def test_input_required_result_capabilities(context: Context) -> str:
-    """Ask the user, or the model where the client shows no forms."""
+    """Request a form, or sample the model of a client without forms."""
     try:
         answer = await context.elicit("What is your name?", Name, key="user_name")
     except McpError:
@@ -381,19 +384,19 @@ async def test_input_required_result_capabilities(context: Context) -> str:
 
 
 class UserContext(Struct):
-    """What a prompt should know."""
+    """Context for a prompt."""
 
     context: str
 
 
 @server.prompt
 async def test_input_required_result_prompt(context: Context) -> str:
-    """A prompt that asks the user first."""
+    """A prompt that requests input first."""
     answer = await context.elicit("What context should the prompt use?", UserContext, key="user_context")
-    return f"Use this: {answer.data.context}" if answer.action == "accept" else "There is nothing to use."
+    return f"Use this: {answer.data.context}" if answer.action == "accept" else "No context was given."
 
 
-# -- Prompts -----------------------------------------------------------------------------------------------------------------
+# -- Prompts ---------------------------------------------------------------------------------------
 
 
 @server.prompt
@@ -435,7 +438,7 @@ def test_prompt_with_image() -> list[Image | str]:
     return [Image(PNG), "Please analyze the image above."]
 
 
-# -- Resources ---------------------------------------------------------------------------------------------------------------
+# -- Resources -------------------------------------------------------------------------------------
 
 
 @server.resource("test://static-text", mime_type="text/plain")
@@ -463,12 +466,14 @@ def template_data(id: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Serve what the MCP conformance suite asks for.")
+    parser = argparse.ArgumentParser(
+        description="Serve the tools, prompts and resources of the MCP conformance suite."
+    )
     transports = parser.add_mutually_exclusive_group(required=True)
     transports.add_argument("--stdio", action="store_true", help="on stdin and stdout")
     transports.add_argument("--http", metavar="HOST:PORT", help="at http://HOST:PORT/mcp")
     parser.add_argument(
-        "--reply", choices=["auto", "sse"], default="auto", help="whether there is always a stream"
+        "--reply", choices=["auto", "sse"], default="auto", help="sse: always respond with a stream"
     )
     found = parser.parse_args()
     if found.stdio:

@@ -1,4 +1,4 @@
-"""The everything server as a process of its own, which has to survive all that is asked of it and to end in order."""
+"""The everything server in its own process, which must survive all requests and end in order."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["bridged", "everything_at"]
 
 @contextmanager
 def everything_at(stderr: Path, *options: str) -> Iterator[str]:
-    """Serve over HTTP, at the URL that this gives; `stderr` is a file for what it says there."""
+    """Serve over HTTP and yield the URL. Stderr goes to the file `stderr`."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
     command = [sys.executable, everything_server.__file__, "--http", f"127.0.0.1:{address[1]}", *options]
-    with stderr.open("wb") as said, subprocess.Popen(command, stderr=said) as process:
+    with stderr.open("wb") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             _wait_for(address, process, stderr)
             yield f"http://127.0.0.1:{address[1]}/mcp"
         finally:
             process.send_signal(signal.SIGTERM)
-    # A state that was tampered with is told to the log; nothing that goes wrong in a handler or in us is.
+    # The log may report a tampered request state, but no exception of a handler or of the engine.
     assert [
         line for line in stderr.read_text().splitlines() if line.startswith(("Traceback", "our own"))
     ] == []
@@ -40,12 +40,12 @@ def everything_at(stderr: Path, *options: str) -> Iterator[str]:
 
 @contextmanager
 def bridged(url: str, stderr: Path) -> Iterator[str]:
-    """The server at `url` reached over HTTP/2 by those who speak HTTP/1.1: at the URL that this gives."""
+    """Make the server at `url` reachable by HTTP/1.1 clients over HTTP/2, and yield the new URL."""
     target = url.split(":")[2].split("/", maxsplit=1)[0]
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
     command = [sys.executable, bridge.__file__, str(address[1]), target]
-    with stderr.open("wb") as said, subprocess.Popen(command, stderr=said) as process:
+    with stderr.open("wb") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             _wait_for(address, process, stderr)
             yield url.replace(target, str(address[1]))

@@ -1,11 +1,13 @@
-"""What the scenarios of the official conformance suite (`@modelcontextprotocol/conformance`) ask of a server's tools, prompts and
-resources: one function for each, by the suite's name. Those of tools that ask are in `scenarios_asking.py`.
+"""The server scenarios of the official conformance suite (`@modelcontextprotocol/conformance`).
+
+One function for each scenario, by the suite's name. Tools that request input are in
+`scenarios_asking.py`.
 
 Rules of this file:
 
-1. A scenario has the revisions in which the suite plays it, and checks what the suite checks, or more. What is about HTTP
-   is not here.
-2. It begins with an open conversation and leaves nothing open, for the next may be played in the same one.
+1. A scenario has the revisions in which the suite plays it, and checks at least what the suite
+   checks. Checks of HTTP are not here.
+2. It starts with an open connection and leaves nothing open, so that the next can use the same one.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ PNG, WAV = b"\x89PNG\r\n\x1a\n", b"RIFF"
 
 
 def scenario(name: str, *versions: str) -> Callable[[Scenario], Scenario]:
-    """The function plays the scenario of that name, in both revisions unless some are given."""
+    """Register the function that plays a scenario, in both revisions unless some are given."""
 
     def declare(play: Scenario) -> Scenario:
         for version in versions or (D, E):
@@ -42,17 +44,17 @@ def scenario(name: str, *versions: str) -> Callable[[Scenario], Scenario]:
 
 
 def calling(tool: str, **arguments: Any) -> dict[str, Any]:
-    """The params of `tools/call`."""
+    """Return the params of `tools/call`."""
     return {"name": tool, "arguments": arguments}
 
 
 async def call(peer: ScriptedPeer, tool: str, **arguments: Any) -> Any:
-    """The result of a tool that says nothing else."""
+    """Return the result of a tool that sends nothing else."""
     return await peer.result_of("tools/call", calling(tool, **arguments))
 
 
 def text_of(result: Any) -> str:
-    """The text of a tool that did not fail."""
+    """Return the text of a successful tool call."""
     (block,) = result["content"]
     assert not result.get("isError")
     assert block["type"] == "text"
@@ -67,7 +69,7 @@ def is_base64_of(data: str, magic: bytes) -> bool:
     return b64decode(data, validate=True).startswith(magic)
 
 
-# -- Lists, and what has no name -----------------------------------------------------------------------------------------------
+# -- Lists and utilities ---------------------------------------------------------------------------
 
 
 @scenario("ping", D)
@@ -96,7 +98,7 @@ TOOLS: Final = """
 @scenario("tools-list")
 async def list_tools(peer: ScriptedPeer) -> None:
     tools = (await peer.result_of("tools/list"))["tools"]
-    # Another scenario calls the first one, whatever it is, without arguments.
+    # Another scenario calls the first tool without arguments.
     assert tools[0]["name"] == "test_simple_text"
     assert named(tools).keys() == set(TOOLS)
     for tool in tools:
@@ -154,12 +156,12 @@ async def complete(peer: ScriptedPeer) -> None:
 
 
 @scenario("input-required-result-unsupported-methods", E)
-async def lists_ask_nothing(peer: ScriptedPeer) -> None:
+async def lists_request_no_input(peer: ScriptedPeer) -> None:
     for method in ("tools/list", "prompts/list"):
         assert (await peer.result_of(method))["resultType"] == "complete"
 
 
-# -- Tools that give content -----------------------------------------------------------------------------------------------------
+# -- Tools that return content ---------------------------------------------------------------------
 
 
 @scenario("tools-call-simple-text")
@@ -236,7 +238,7 @@ async def header(peer: ScriptedPeer) -> None:
         assert text_of(await call(peer, "test_x_mcp_header", region=value)) == f"Region: {value}"
 
 
-# -- Tools that say something while they run -------------------------------------------------------------------------------------
+# -- Tools that send notifications -----------------------------------------------------------------
 
 
 @scenario("tools-call-with-logging", D)
@@ -251,8 +253,8 @@ async def logging(peer: ScriptedPeer) -> None:
 @scenario("server-stateless: logging", E)
 async def logging_on_demand(peer: ScriptedPeer) -> None:
     assert text_of(await call(peer, "test_logging_tool"))  # and no message before
-    asked = calling("test_logging_tool") | {"_meta": {META + "logLevel": "debug"}}
-    request = await peer.request("tools/call", asked)
+    params = calling("test_logging_tool") | {"_meta": {META + "logLevel": "debug"}}
+    request = await peer.request("tools/call", params)
     await peer.expect("notifications/message", {"level": "info"})
     assert text_of(await peer.expect_result(request))
 
@@ -262,8 +264,8 @@ async def progress(peer: ScriptedPeer) -> None:
     params = calling("test_tool_with_progress") | {"_meta": {"progressToken": "progress-test-1"}}
     request = await peer.request("tools/call", params)
     for done in (0, 50, 100):
-        told = {"progressToken": "progress-test-1", "progress": done, "total": 100}
-        await peer.expect("notifications/progress", told)
+        expected = {"progressToken": "progress-test-1", "progress": done, "total": 100}
+        await peer.expect("notifications/progress", expected)
     assert text_of(await peer.expect_result(request))
 
 
@@ -276,58 +278,58 @@ LISTEN: Final = "subscriptions/listen"
 
 
 async def listen(peer: ScriptedPeer, **wanted: bool) -> dict[str, Any]:
-    """Begin to listen; what all messages on that stream have in `_meta`."""
+    """Subscribe, and return the `_meta` of all messages of the subscription."""
     request = await peer.request(LISTEN, {"notifications": wanted})
-    marked = {META + "subscriptionId": request["id"]}
+    meta = {META + "subscriptionId": request["id"]}
     acknowledged = await peer.expect("notifications/subscriptions/acknowledged")
-    assert acknowledged["params"] == {"notifications": wanted, "_meta": marked}
-    return marked
+    assert acknowledged["params"] == {"notifications": wanted, "_meta": meta}
+    return meta
 
 
-async def stop_listening(peer: ScriptedPeer, marked: dict[str, Any]) -> None:
-    await peer.notify("notifications/cancelled", {"requestId": marked[META + "subscriptionId"]})
+async def stop_listening(peer: ScriptedPeer, meta: dict[str, Any]) -> None:
+    await peer.notify("notifications/cancelled", {"requestId": meta[META + "subscriptionId"]})
 
 
-async def heard_with(peer: ScriptedPeer, tool: str) -> list[dict[str, Any]]:
-    """What is told on account of a call: before its result, or before that of a call made after it."""
-    heard = []
+async def notifications_during(peer: ScriptedPeer, tool: str) -> list[dict[str, Any]]:
+    """Return the notifications before the result of a call, and before that of a second one."""
+    notifications = []
     for method, params in (("tools/call", calling(tool)), ("tools/list", {})):
         request = await peer.request(method, params)
         while (message := await peer.receive()).get("id") != request["id"]:
-            heard.append(message)
-    return heard
+            notifications.append(message)
+    return notifications
 
 
 @scenario("server-stateless: tools change", E)
 async def tools_change(peer: ScriptedPeer) -> None:
     before = (await peer.result_of("tools/list"))["tools"]
-    marked = await listen(peer, toolsListChanged=True)
-    for message in (heard := await heard_with(peer, "test_trigger_tool_change")):
+    meta = await listen(peer, toolsListChanged=True)
+    for message in (notifications := await notifications_during(peer, "test_trigger_tool_change")):
         assert message["method"] == "notifications/tools/list_changed"
-        assert message["params"]["_meta"] == marked
-    assert heard
-    await stop_listening(peer, marked)
+        assert message["params"]["_meta"] == meta
+    assert notifications
+    await stop_listening(peer, meta)
     assert (await peer.result_of("tools/list"))["tools"] == before
 
 
 @scenario("server-stateless: prompts change", E)
 async def prompts_change(peer: ScriptedPeer) -> None:
     before = (await peer.result_of("prompts/list"))["prompts"]
-    marked = await listen(peer, promptsListChanged=True)
-    assert await heard_with(peer, "test_trigger_tool_change") == []
-    for message in (heard := await heard_with(peer, "test_trigger_prompt_change")):
+    meta = await listen(peer, promptsListChanged=True)
+    assert await notifications_during(peer, "test_trigger_tool_change") == []
+    for message in (notifications := await notifications_during(peer, "test_trigger_prompt_change")):
         assert message["method"] == "notifications/prompts/list_changed"
-        assert message["params"]["_meta"] == marked
-    assert heard
-    await stop_listening(peer, marked)
+        assert message["params"]["_meta"] == meta
+    assert notifications
+    await stop_listening(peer, meta)
     assert (await peer.result_of("prompts/list"))["prompts"] == before
 
 
-# -- Prompts and resources -------------------------------------------------------------------------------------------------------
+# -- Prompts and resources -------------------------------------------------------------------------
 
 
 async def prompt(peer: ScriptedPeer, name: str, **arguments: str) -> list[dict[str, Any]]:
-    """What the messages of a prompt say, the user all of them."""
+    """Return the contents of a prompt's messages, all of role user."""
     params = {"name": name, "arguments": arguments} if arguments else {"name": name}
     messages = (await peer.result_of("prompts/get", params))["messages"]
     assert all(message["role"] == "user" for message in messages)

@@ -1,4 +1,5 @@
-"""The scenarios of tools and prompts that ask: by a request of their own in 2025-11-25, by their result in 2026-07-28.
+"""The scenarios of tools and prompts that request input: by requests in 2025-11-25, by results in
+2026-07-28.
 
 The rules are those of `scenarios.py`.
 """
@@ -13,31 +14,31 @@ if TYPE_CHECKING:
     from mcp_trio.testing import ScriptedPeer
 
 
-# -- Tools that ask by a request -------------------------------------------------------------------------------------------------
+# -- Input by requests -----------------------------------------------------------------------------
 
 
-SAID: Final = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "test-model"}
+SAMPLED: Final = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "test-model"}
 
 
 @scenario("tools-call-sampling", D)
 async def sampling(peer: ScriptedPeer) -> None:
     request = await peer.request("tools/call", calling("test_sampling", prompt="Capital of France?"))
-    asked = await peer.expect("sampling/createMessage", {"maxTokens": 100})
-    (message,) = asked["params"]["messages"]
+    input_request = await peer.expect("sampling/createMessage", {"maxTokens": 100})
+    (message,) = input_request["params"]["messages"]
     assert message == {"role": "user", "content": {"type": "text", "text": "Capital of France?"}}
-    await peer.answer(asked, SAID | {"stopReason": "endTurn"})
+    await peer.answer(input_request, SAMPLED | {"stopReason": "endTurn"})
     assert text_of(await peer.expect_result(request)) == "LLM response: Paris"
 
 
 async def fill_in(peer: ScriptedPeer, params: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
-    """Call a tool and accept its form with that content; gives the form's schema."""
+    """Call a tool, accept its form with `content`, and return the schema of the form."""
     request = await peer.request("tools/call", params)
-    asked = await peer.expect("elicitation/create")
-    assert asked["params"]["message"]
-    assert asked["params"]["requestedSchema"]["type"] == "object"
-    await peer.answer(asked, {"action": "accept", "content": content})
+    input_request = await peer.expect("elicitation/create")
+    assert input_request["params"]["message"]
+    assert input_request["params"]["requestedSchema"]["type"] == "object"
+    await peer.answer(input_request, {"action": "accept", "content": content})
     assert text_of(await peer.expect_result(request))
-    schema: dict[str, Any] = asked["params"]["requestedSchema"]
+    schema: dict[str, Any] = input_request["params"]["requestedSchema"]
     return schema
 
 
@@ -95,13 +96,13 @@ async def enums(peer: ScriptedPeer) -> None:
     }
 
 
-# -- Tools that ask by a result --------------------------------------------------------------------------------------------------
+# -- Input by results ------------------------------------------------------------------------------
 
 
-MODERN: Final = "input-required-result-"
+PREFIX: Final = "input-required-result-"
 
 
-def answered(**responses: Any) -> dict[str, Any]:
+def input_responses(**responses: Any) -> dict[str, Any]:
     return {"inputResponses": responses}
 
 
@@ -109,10 +110,10 @@ def accepted(**content: Any) -> dict[str, Any]:
     return {"action": "accept", "content": content}
 
 
-async def asked_by(
+async def input_requests_of(
     peer: ScriptedPeer, params: dict[str, Any], method: str = "tools/call"
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The questions that a request is answered with, and what of them the retry has to repeat."""
+    """Return the input requests of a result, and the request state to repeat."""
     result = await peer.result_of(method, params)
     assert result["resultType"] == "input_required"
     questions = result["inputRequests"]
@@ -122,7 +123,7 @@ async def asked_by(
     return questions, {"requestState": result["requestState"]} if "requestState" in result else {}
 
 
-async def completed(peer: ScriptedPeer, params: dict[str, Any]) -> str:
+async def complete(peer: ScriptedPeer, params: dict[str, Any]) -> str:
     result = await peer.result_of("tools/call", params)
     assert result["resultType"] == "complete"
     return text_of(result)
@@ -131,8 +132,8 @@ async def completed(peer: ScriptedPeer, params: dict[str, Any]) -> str:
 @scenario("server-stateless: capabilities", E)
 async def missing_capability(peer: ScriptedPeer) -> None:
     lacking: list[dict[str, Any]] = [{}, {"elicitation": {}, "roots": {}}]
-    for able in lacking:
-        params = calling("test_missing_capability") | {"_meta": {META + "clientCapabilities": able}}
+    for capabilities in lacking:
+        params = calling("test_missing_capability") | {"_meta": {META + "clientCapabilities": capabilities}}
         refused = await peer.expect_error(await peer.request("tools/call", params), -32021)
         assert refused["data"] == {"requiredCapabilities": {"sampling": {}}}
 
@@ -142,13 +143,13 @@ async def no_requests_in_streams(peer: ScriptedPeer) -> None:
     params = calling("test_streaming_elicitation") | {
         "_meta": {META + "clientCapabilities": {"elicitation": {}}}
     }
-    await asked_by(peer, params)
+    await input_requests_of(peer, params)
 
 
-@scenario(MODERN + "basic-elicitation", E)
+@scenario(PREFIX + "basic-elicitation", E)
 async def input_elicitation(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_elicitation")
-    questions, state = await asked_by(peer, params)
+    questions, state = await input_requests_of(peer, params)
     (question,) = questions.values()
     assert questions.keys() == {"user_name"}
     assert question["method"] == "elicitation/create"
@@ -159,73 +160,77 @@ async def input_elicitation(peer: ScriptedPeer) -> None:
         {"name": {"type": "string"}},
         ["name"],
     )
-    retry = params | state | answered(user_name=accepted(name="Alice"))
-    assert await completed(peer, retry) == "Hello, Alice!"
+    retry = params | state | input_responses(user_name=accepted(name="Alice"))
+    assert await complete(peer, retry) == "Hello, Alice!"
 
 
-@scenario(MODERN + "missing-input-response", E)
+@scenario(PREFIX + "missing-input-response", E)
 async def input_missing(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_elicitation")
-    _, state = await asked_by(peer, params)
-    for known in (state, {}):  # the suite makes the retry without a first try
-        questions, _ = await asked_by(peer, params | known | answered(wrong_key=accepted(data="wrong")))
+    _, state = await input_requests_of(peer, params)
+    for known in (state, {}):  # the suite sends the retry without a first request
+        questions, _ = await input_requests_of(
+            peer, params | known | input_responses(wrong_key=accepted(data="wrong"))
+        )
         assert questions.keys() == {"user_name"}
 
 
-@scenario(MODERN + "ignore-extra-params", E)
+@scenario(PREFIX + "ignore-extra-params", E)
 async def input_extra(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_elicitation")
-    _, state = await asked_by(peer, params)
-    extra = answered(user_name=accepted(name="Alice"), one=accepted(name="Bob"), two={"anything": True})
+    _, state = await input_requests_of(peer, params)
+    extra = input_responses(
+        user_name=accepted(name="Alice"), one=accepted(name="Bob"), two={"anything": True}
+    )
     for known in (state, {}):
-        assert await completed(peer, params | known | extra) == "Hello, Alice!"
+        assert await complete(peer, params | known | extra) == "Hello, Alice!"
 
 
-@scenario(MODERN + "validate-input", E)
+@scenario(PREFIX + "validate-input", E)
 async def input_invalid(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_elicitation")
-    _, state = await asked_by(peer, params)
+    _, state = await input_requests_of(peer, params)
     for wrong in (12345, {"action": "shrug"}, {"content": {"name": "Alice"}}):
         for known in (state, {}):
-            refused = await peer.request("tools/call", params | known | answered(user_name=wrong))
+            refused = await peer.request("tools/call", params | known | input_responses(user_name=wrong))
             await peer.expect_error(refused, -32602)
-    for misfit in (accepted(), accepted(name=5)):
-        await asked_by(peer, params | state | answered(user_name=misfit))
-    await asked_by(peer, params | state | {"inputResponses": None})
+    for invalid in (accepted(), accepted(name=5)):
+        await input_requests_of(peer, params | state | input_responses(user_name=invalid))
+    await input_requests_of(peer, params | state | {"inputResponses": None})
 
 
-@scenario(MODERN + "basic-sampling", E)
+@scenario(PREFIX + "basic-sampling", E)
 async def input_sampling(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_sampling")
-    questions, state = await asked_by(peer, params)
+    questions, state = await input_requests_of(peer, params)
     assert questions.keys() == {"capital_question"}
     assert questions["capital_question"]["method"] == "sampling/createMessage"
     assert questions["capital_question"]["params"]["maxTokens"] == 100
-    assert await completed(peer, params | state | answered(capital_question=SAID)) == "Paris"
+    assert await complete(peer, params | state | input_responses(capital_question=SAMPLED)) == "Paris"
 
 
 ROOTS: Final = {"roots": [{"uri": "file:///test/root", "name": "Test Root"}]}
 
 
-@scenario(MODERN + "basic-list-roots", E)
+@scenario(PREFIX + "basic-list-roots", E)
 async def input_roots(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_list_roots")
     result = await peer.result_of("tools/call", params)
     assert result["inputRequests"]["client_roots"]["method"] == "roots/list"
-    retry = params | {"requestState": result["requestState"]} | answered(client_roots=ROOTS)
-    assert await completed(peer, retry) == "Roots: file:///test/root"
+    retry = params | {"requestState": result["requestState"]} | input_responses(client_roots=ROOTS)
+    assert await complete(peer, retry) == "Roots: file:///test/root"
 
 
-@scenario(MODERN + "request-state", E)
+@scenario(PREFIX + "request-state", E)
 async def input_state(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_request_state")
-    questions, state = await asked_by(peer, params)
+    questions, state = await input_requests_of(peer, params)
     assert questions["confirm"]["params"]["requestedSchema"]["properties"] == {"ok": {"type": "boolean"}}
     assert state
-    assert await completed(peer, params | state | answered(confirm=accepted(ok=True))) == "state-ok"
+    assert await complete(peer, params | state | input_responses(confirm=accepted(ok=True))) == "state-ok"
 
 
-@scenario(MODERN + "multiple-input-requests", E)
+@scenario(PREFIX + "multiple-input-requests", E)
 async def input_three(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_multiple_inputs")
     result = await peer.result_of("tools/call", params)
@@ -235,47 +240,49 @@ async def input_three(peer: ScriptedPeer) -> None:
         "client_roots": "roots/list",
     }
     state = {"requestState": result["requestState"]}
-    three = {"user_name": accepted(name="Alice"), "greeting": SAID, "client_roots": ROOTS}
-    assert await completed(peer, params | state | {"inputResponses": three}) == "Paris (accept, 1 roots)"
+    three = {"user_name": accepted(name="Alice"), "greeting": SAMPLED, "client_roots": ROOTS}
+    assert await complete(peer, params | state | {"inputResponses": three}) == "Paris (accept, 1 roots)"
 
 
-@scenario(MODERN + "multi-round", E)
+@scenario(PREFIX + "multi-round", E)
 async def input_rounds(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_multi_round")
-    first, one = await asked_by(peer, params)
-    second, two = await asked_by(peer, params | one | answered(step1=accepted(name="Alice")))
+    first, one = await input_requests_of(peer, params)
+    second, two = await input_requests_of(peer, params | one | input_responses(step1=accepted(name="Alice")))
     assert (list(first), list(second)) == (["step1"], ["step2"])
     assert one
     assert two
     assert one != two
-    retry = params | two | answered(step2=accepted(color="blue"))
-    assert await completed(peer, retry) == "Done: accept, accept."
+    retry = params | two | input_responses(step2=accepted(color="blue"))
+    assert await complete(peer, retry) == "Done: accept, accept."
 
 
-@scenario(MODERN + "tampered-state", E)
+@scenario(PREFIX + "tampered-state", E)
 async def input_tampered(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_tampered_state")
-    questions, state = await asked_by(peer, params)
+    questions, state = await input_requests_of(peer, params)
     (key,) = questions
-    answers = answered(**{key: accepted(ok=True)})
+    answers = input_responses(**{key: accepted(ok=True)})
     tampered = {"requestState": state["requestState"] + "-TAMPERED"}
     await peer.expect_error(await peer.request("tools/call", params | tampered | answers), -32602)
-    assert await completed(peer, params | state | answers)
+    assert await complete(peer, params | state | answers)
 
 
-@scenario(MODERN + "capability-check", E)
+@scenario(PREFIX + "capability-check", E)
 async def input_capabilities(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_capabilities")
-    questions, _ = await asked_by(peer, params | {"_meta": {META + "clientCapabilities": {"sampling": {}}}})
+    questions, _ = await input_requests_of(
+        peer, params | {"_meta": {META + "clientCapabilities": {"sampling": {}}}}
+    )
     assert [question["method"] for question in questions.values()] == ["sampling/createMessage"]
 
 
-@scenario(MODERN + "non-tool-request", E)
+@scenario(PREFIX + "non-tool-request", E)
 async def input_prompt(peer: ScriptedPeer) -> None:
     params = {"name": "test_input_required_result_prompt"}
-    questions, state = await asked_by(peer, params, "prompts/get")
+    questions, state = await input_requests_of(peer, params, "prompts/get")
     assert questions.keys() == {"user_context"}
-    retry = params | state | answered(user_context=accepted(context="testing"))
+    retry = params | state | input_responses(user_context=accepted(context="testing"))
     result = await peer.result_of("prompts/get", retry)
     assert result["resultType"] == "complete"
     assert result["messages"][0]["content"]["text"] == "Use this: testing"

@@ -1,7 +1,7 @@
-"""The scenarios of the conformance suite, played by hand against the server that we run for it: so that it is known beforehand
-what the suite will find.
+"""The scenarios of the conformance suite, played by scripts against the everything server.
 
-Each is played over memory, and all of a revision one after another against one process, as the suite does it.
+Each is played over memory, and all scenarios of a revision also against one process, as the suite
+does it. They show the suite's result where the suite is not installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 import trio
 
 import mcp_trio
-import tests.conformance.scenarios_asking  # noqa: F401 - it adds to SCENARIOS
+import tests.conformance.scenarios_asking  # noqa: F401 - registers scenarios
 from mcp_core import ALL
 from mcp_core.types import CreateMessageResult, TextContent
 from mcp_trio.testing import ScriptedPeer, play_client
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 
 async def play(peer: ScriptedPeer, name: str) -> None:
-    """Play a scenario, and look at every message of the server's."""
+    """Play a scenario, and check every message of the server."""
     before = len(peer.transcript)
     await SCENARIOS[name, peer.version](peer)
     for direction, line in peer.transcript[before:]:
         if direction == "received" and peer.version == E:
             message = json.loads(line)
             assert "resultType" in message.get("result", {"resultType": "none"})
-            assert not ("method" in message and "id" in message), "input is asked for by results only"
+            assert not ("method" in message and "id" in message), "a stateless server sends no requests"
 
 
 @pytest.mark.parametrize(("name", "version"), SCENARIOS)
-async def test_scenario(name: str, version: str, autojump_clock: object) -> None:
+async def test_everything_server_scenario_passes(name: str, version: str, autojump_clock: object) -> None:
     async with play_client(everything_server.server, version) as peer:
         await play(peer, name)
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_all_of_them_with_one_process(version: str) -> None:
+async def test_everything_server_all_scenarios_pass_in_one_process(version: str) -> None:
     async with served(version) as peer:
         for name, each in SCENARIOS:
             if each == version:
@@ -61,7 +61,7 @@ async def test_all_of_them_with_one_process(version: str) -> None:
 
 @asynccontextmanager
 async def served(version: str) -> AsyncIterator[ScriptedPeer]:
-    """The server in a process of its own."""
+    """Run the server in a process, and yield its client."""
     command = [sys.executable, everything_server.__file__, "--stdio"]
     process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -84,7 +84,7 @@ ARGUMENTS: Final = {
     "test_sampling": {"prompt": "Who are you?"},
     "test_x_mcp_header": {"region": "everywhere"},
 }
-FILLED_IN: Final = {
+FORM_VALUES: Final = {
     "username": "ada",
     "email": "ada@example.org",
     "name": "Ada",
@@ -98,8 +98,8 @@ FILLED_IN: Final = {
 }
 
 
-def fill(message: str, form: FormSchema) -> dict[str, Any]:
-    return {name: FILLED_IN[name] for name in form.required or ()}
+def fill_form(message: str, form: FormSchema) -> dict[str, Any]:
+    return {name: FORM_VALUES[name] for name in form.required or ()}
 
 
 def model(params: CreateMessageParams) -> CreateMessageResult:
@@ -107,11 +107,13 @@ def model(params: CreateMessageParams) -> CreateMessageResult:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_our_client_can_call_every_tool(version: str, autojump_clock: object) -> None:
+async def test_everything_server_tools_are_callable_by_own_client(
+    version: str, autojump_clock: object
+) -> None:
     await call_every_tool(everything_server.server, version)
 
 
-async def test_every_revision_is_served_at_one_url(tmp_path: Path) -> None:
+async def test_everything_server_serves_every_revision_at_one_url(tmp_path: Path) -> None:
     with everything_at(tmp_path / "stderr.txt") as url:
         for version in ALL:
             async with mcp_trio.connect(url, versions=[version]) as client:
@@ -124,7 +126,7 @@ async def call_every_tool(target: mcp_trio.Server | str, version: str) -> None:
     async with mcp_trio.connect(
         target,
         versions=[version],
-        on_elicit=mcp_trio.answer_form(fill),
+        on_elicit=mcp_trio.answer_form(fill_form),
         on_sample=model,
         on_roots=["file:///home/ada"],
     ) as client:
@@ -135,7 +137,7 @@ async def call_every_tool(target: mcp_trio.Server | str, version: str) -> None:
 
 
 @pytest.mark.requirement("CAP-4")
-def test_a_capability_that_is_missing_has_a_status_of_its_own(tmp_path: Path) -> None:
+def test_missing_capability_over_http_has_status_400(tmp_path: Path) -> None:
     meta = {META + "protocolVersion": E, META + "clientCapabilities": {"elicitation": {}}}
     params = calling("test_missing_capability") | {"_meta": meta}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
@@ -157,7 +159,7 @@ def test_a_capability_that_is_missing_has_a_status_of_its_own(tmp_path: Path) ->
     assert error["data"] == {"requiredCapabilities": {"sampling": {}}}
 
 
-def test_a_transport_has_to_be_named() -> None:
+def test_everything_server_without_transport_option_fails() -> None:
     done = subprocess.run(
         [sys.executable, everything_server.__file__], capture_output=True, text=True, check=False
     )

@@ -1,14 +1,15 @@
-"""The official conformance suite (`@modelcontextprotocol/conformance`) against our server and our client, scenario by scenario.
+"""The official conformance suite (`@modelcontextprotocol/conformance`) against our server and
+client.
 
 Rules of this file:
 
-1. The suite decides, and nothing is excused: no check may fail, none may warn, and a scenario that checks nothing has failed.
-2. The tables say what there is to play, so that a scenario is also missed when the suite stays away; and the suite says whether
-   the tables have everything that it requires. Of what it plays besides, the extensions are left out.
-3. All that is asked of a server is asked of one process, one revision after the other; again of one that answers with
-   streams only, which some checks are about; and again over HTTP/2, to which a bridge leads.
+1. No check may fail or warn, and a scenario without checks has failed.
+2. The tables name the scenarios, so that a missing one is noticed even without the suite. A test
+   compares them with what the suite requires. Of its other scenarios, the extensions are left out.
+3. One server process plays all scenarios, one revision after the other; a second one responds with
+   streams only, which some checks are about; a third is reached over HTTP/2, through a bridge.
 
-Where the suite is: `tests/conformance/conftest.py`.
+`tests/conformance/conftest.py` finds the suite.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ BOTH: Final = """
     prompts-list prompts-get-simple prompts-get-with-args prompts-get-embedded-resource prompts-get-with-image
     dns-rebinding-protection
 """.split()
-# What a revision requires of servers, and the least number of checks that have to succeed in it: as many as succeed for others.
+# The scenarios that a revision requires of servers, and the minimum of successful checks: the
+# number of other servers.
 REQUIRED: Final = {
     D: (
         BOTH
@@ -65,14 +67,15 @@ REQUIRED: Final = {
         120,
     ),
 }
-# What it does not require, but plays.
-BESIDES: Final = {
+# Scenarios that the suite plays but does not require.
+OPTIONAL: Final = {
     D: ["server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"],
     E: ["json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"],
 }
-SERVER: Final = [(version, name) for version in (D, E) for name in REQUIRED[version][0] + BESIDES[version]]
+SERVER: Final = [(version, name) for version in (D, E) for name in REQUIRED[version][0] + OPTIONAL[version]]
 
-# For clients, and how many checks succeed: what a client does not do is not checked, and is no failure.
+# Client scenarios, and how many checks succeed: an operation that a client omits is not checked at
+# all.
 CLIENT: Final = {
     (D, "initialize"): 1,
     (D, "tools_call"): 2,
@@ -88,9 +91,10 @@ CLIENT: Final = {
     (E, "json-schema-2020-12-preservation"): 9,
     (E, "sep-2322-client-request-state"): 5,
 }
-CLIENT_BESIDES: Final = "json-schema-2020-12-preservation"
+CLIENT_OPTIONAL: Final = "json-schema-2020-12-preservation"
 
-# Authorization. What a revision requires, and what the suite has beside: what came before it, and extensions.
+# Authorization scenarios that a revision requires, and optional ones: earlier revisions and
+# extensions.
 AUTH: Final = {
     D: """
         metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate scope-from-scopes-supported
@@ -105,13 +109,13 @@ AUTH[E] = [
         iss-not-advertised iss-supported-missing iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
         """.split(),
 ]
-AUTH_BESIDES: Final = """
+AUTH_OPTIONAL: Final = """
     2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback client-credentials-jwt client-credentials-basic
     enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
 """.split()
 
 _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a directory
-_LONGEST: Final = 300.0  # seconds that a set may take on a machine that is busy with other things
+_TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 
 
 @pytest.fixture(scope="module", params=["auto", "sse", "http2"])
@@ -131,7 +135,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def played(
     suite: list[str], server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Checks]:
-    """What the suite has found out about the server, by revision and scenario."""
+    """The checks of the suite on the server, by revision and scenario."""
     found = {}
     for version in D, E:
         place = tmp_path_factory.mktemp(version)
@@ -142,35 +146,42 @@ def played(
 
 
 @pytest.mark.parametrize(("version", "scenario"), SERVER)
-def test_the_server_passes(played: dict[tuple[str, str], Checks], version: str, scenario: str) -> None:
+def test_official_suite_server_scenario_passes(
+    played: dict[tuple[str, str], Checks], version: str, scenario: str
+) -> None:
     checks = played[version, scenario]
-    assert faults_in(checks) == []
+    assert failures_in(checks) == []
     assert successes_in(checks) > 0
 
 
 @pytest.mark.parametrize("server", ["sse"], indirect=True)
 @pytest.mark.parametrize("version", [D, E])
-def test_the_server_is_held_to_as_much_as_others(played: dict[tuple[str, str], Checks], version: str) -> None:
+def test_official_suite_server_checks_reach_minimum(
+    played: dict[tuple[str, str], Checks], version: str
+) -> None:
     required, least = REQUIRED[version]
     assert sum(successes_in(played[version, name]) for name in required) >= least
 
 
 @pytest.mark.parametrize(("version", "scenario"), CLIENT)
-def test_the_client_passes(suite: list[str], tmp_path: Path, version: str, scenario: str) -> None:
+def test_official_suite_client_scenario_passes(
+    suite: list[str], tmp_path: Path, version: str, scenario: str
+) -> None:
     command = shlex.join([sys.executable, everything_client.__file__])
     words = ("client", "--command", command, "--scenario", scenario, "--spec-version", version)
     done = run(suite, *words, "--output-dir", str(tmp_path))
     ((_, checks),) = checks_in(tmp_path)
-    assert faults_in(checks) == []
+    assert failures_in(checks) == []
     assert successes_in(checks) == CLIENT[version, scenario]
-    assert done.returncode == 0, done.stdout + done.stderr  # which takes in how the client has ended
+    assert done.returncode == 0, done.stdout + done.stderr  # includes the exit status of the client
 
 
 @pytest.mark.parametrize(
     ("version", "scenario"),
-    [(version, name) for version in AUTH for name in AUTH[version]] + [(None, name) for name in AUTH_BESIDES],
+    [(version, name) for version in AUTH for name in AUTH[version]]
+    + [(None, name) for name in AUTH_OPTIONAL],
 )
-def test_the_client_is_let_in_as_it_should(
+def test_official_suite_authorization_scenario_passes(
     suite: list[str], tmp_path: Path, version: str | None, scenario: str
 ) -> None:
     command = shlex.join([sys.executable, everything_client.__file__])
@@ -179,20 +190,20 @@ def test_the_client_is_let_in_as_it_should(
         words += ["--spec-version", version]
     done = run(suite, *words)
     ((_, checks),) = checks_in(tmp_path)
-    assert faults_in(checks) == [], done.stderr
+    assert failures_in(checks) == [], done.stderr
     assert successes_in(checks) > 0
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_nothing_that_is_required_is_missed(suite: list[str], version: str) -> None:
+def test_official_suite_required_scenarios_are_all_played(suite: list[str], version: str) -> None:
     required = run(suite, "list", "--requirements", version).stdout.partition("Run and reported")[0]
     names = set(re.findall(r"  - (\S+)", required))
-    ours = {name for each, name in CLIENT if each == version and name != CLIENT_BESIDES}
+    ours = {name for each, name in CLIENT if each == version and name != CLIENT_OPTIONAL}
     assert names == ours.union(REQUIRED[version][0], (f"auth/{name}" for name in AUTH[version]))
 
 
-def test_a_scenario_that_the_client_does_not_know_is_a_failure() -> None:
+def test_everything_client_unknown_scenario_fails() -> None:
     env = os.environ | {"MCP_CONFORMANCE_SCENARIO": "auth/dance", "MCP_CONFORMANCE_PROTOCOL_VERSION": E}
     command = [sys.executable, everything_client.__file__, "http://127.0.0.1:9/mcp"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -201,11 +212,11 @@ def test_a_scenario_that_the_client_does_not_know_is_a_failure() -> None:
 
 
 def run(suite: list[str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*suite, *words], capture_output=True, text=True, timeout=_LONGEST, check=False)
+    return subprocess.run([*suite, *words], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
 
 
 def checks_in(place: Path) -> list[tuple[str, Checks]]:
-    """What was checked, by the names of scenarios as the suite writes them."""
+    """Return the checks by scenario, named as the suite writes them."""
     found = []
     for file in place.rglob("checks.json"):
         name = _RESULT.fullmatch(str(file.parent.relative_to(place)))
@@ -214,7 +225,7 @@ def checks_in(place: Path) -> list[tuple[str, Checks]]:
     return found
 
 
-def faults_in(checks: Checks) -> list[str]:
+def failures_in(checks: Checks) -> list[str]:
     return [
         f"{check['status']} {check['id']}: {check['description']}: {check.get('errorMessage')} {check.get('details')}"
         for check in checks

@@ -1,21 +1,23 @@
-"""The manifest: what the specification and our own decisions ask for, one row each, and what became of it.
+"""The manifest: the requirements of the specification and our own decisions, one row each, with
+their status.
 
-A row is written before the code that fulfils it. Tests name the rows they prove with
-`@pytest.mark.requirement("RPC-1", ...)`. `test_manifest.py` compares both sides: no row is called tested
-without a test, and no test proves a row that is still called planned.
+A row is written before the code that fulfils it. Tests name the rows that they prove with
+`@pytest.mark.requirement("RPC-1", ...)`. `test_manifest.py` compares both sides: a TESTED row has a
+test, and no test proves a row that is still planned.
 
 Rules of this file:
 
-1. The sentences are ours: a summary to find one's way by, never a quotation. Where a row matters, read its
-   page.
-2. Every row has one verdict. `TESTED`: at least one test carries its id. `PLANNED(topic)`: that piece of work
-   will bring it. `NOT_OURS(why)`: the duty of somebody else (the host application, the author of a server).
-3. An id is never used again for something else.
+1. The sentences are our summaries, never quotations. Where a row matters, read its page.
+2. Every row has one verdict. `TESTED`: at least one test carries its id. `PLANNED(topic)`: that
+   piece of work will bring it. `NOT_OURS(why)`: another party is responsible (the host application,
+   the author of a server).
+3. An id is never reused for another requirement.
 
-Revisions go by letters: A 2024-11-05, B 2025-03-26, C 2025-06-18, D 2025-11-25 (the stateful era) and E
-2026-07-28 (the stateless one). Levels are those of the text; "schema" is a plain fact of the schema,
-"reading" our understanding where the text is silent (never an obligation of the peer), "decision" a choice of
-ours. A page is a path below the specification of its revision, or below the site if it starts with a slash.
+Revisions go by letters: A 2024-11-05, B 2025-03-26, C 2025-06-18, D 2025-11-25 (the stateful era)
+and E 2026-07-28 (the stateless one). Levels are those of the text; "schema" is a fact of the
+schema, "reading" our interpretation where the text is silent (never an obligation of the peer),
+"decision" our own choice. A page is a path below the specification of its revision, or below the
+site if it starts with a slash.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Planned:
-    """Nothing proves the row yet; `topic` is the piece of work that will."""
+    """A row without a test so far; `topic` is the piece of work that will bring it."""
 
     topic: Topic
 
@@ -61,7 +63,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class NotOurs:
-    """The row binds somebody else; `why` says whom, or why we have no part in it."""
+    """A row for which another party is responsible; `why` names it, or the reason that it does not
+    concern us.
+    """
 
     why: str
 
@@ -78,14 +82,17 @@ NOT_OURS = NotOurs
 ADVICE = "advice on adopting the feature; we keep it for peers that use it"
 AUTHOR = "the author of the server decides what it says and does"
 AUTHORIZATION_SERVER = "we write no authorization server"
-HOST = "the host application shows and asks; we draw no interface"
+HOST = "the host application has the user interface; we have none"
 MODEL = "the host application runs the model and chooses how"
 PROXY = "we write no proxy to third-party authorization"
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One row. Spans of revisions are written `A-D` or `A,C-E`, pages `A-D:basic/lifecycle E:changelog`."""
+    """One row.
+
+    Spans of revisions are written `A-D` or `A,C-E`, pages `A-D:basic/lifecycle E:changelog`.
+    """
 
     id: str
     page: str
@@ -96,7 +103,7 @@ class Requirement:
     verdict: Verdict
 
     def links(self) -> list[str]:
-        """Where to read about it, one address per revision it holds for; none for a decision of ours."""
+        """Return the addresses to read, one for each revision of the row; none for a decision."""
         paths: dict[str, str] = {}
         for entry in self.page.split():
             span, path = entry.split(":")
@@ -105,7 +112,7 @@ class Requirement:
 
 
 def letters(span: str) -> str:
-    """`A,C-E` spelled out as `ACDE`."""
+    """Return the letters of a span: `ACDE` for `A,C-E`."""
     every = "".join(REVISIONS)
     return "".join(
         every[every.index(part[0]) : every.index(part[-1]) + 1] for part in span.replace(" ", "").split(",")
@@ -113,12 +120,13 @@ def letters(span: str) -> str:
 
 
 def link(revision: str, path: str) -> str:
-    """The public address of a page in one revision."""
+    """Return the public address of a page in one revision."""
     return SITE + (path if path.startswith("/") else f"/specification/*/{path}").replace("*", revision)
 
 
 def rows(page: str, *table: tuple[str, Level, str, Role, Verdict, str]) -> tuple[Requirement, ...]:
-    """A group of rows that share a page, with the sentence last so that it may run on."""
+    """Return a group of rows that share a page. The sentence comes last in each row of the table.
+    """
     return tuple(
         Requirement(id, page, sentence, level, revisions, role, verdict)
         for id, level, revisions, role, verdict, sentence in table
@@ -232,7 +240,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("META-4", "MUST NOT", "C-E", "both", TESTED,
          "Make no assumptions about values at reserved keys beyond what a definition gives."),
         ("META-5", "SHOULD", "D-E", "both",
-         NOT_OURS("it binds whoever invents a prefix; all reserved names we send are the specification's"),
+         NOT_OURS("it binds the authors of new prefixes; all reserved names we send are the specification's"),
          "Own prefixes are in reverse-DNS order."),
         ("META-6", "MUST", "E", "client", TESTED,
          "Each request's `params._meta` holds `io.modelcontextprotocol/protocolVersion` (string) and "
@@ -861,7 +869,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          'Graceful end by the server: `SubscriptionsListenResult` (`resultType: "complete"`, `_meta` '
          "subscription id = request id), then close the stream."),
         ("SUB-9", "MUST", "E", "server",
-         NOT_OURS("SUB-8 says otherwise, and DEC-1 decides: the result of the listen request is its end"),
+         NOT_OURS("it contradicts SUB-8, and DEC-1 decides: the result of the listen request is its end"),
          "A server tearing a subscription down sends `notifications/cancelled` with the listen id; "
          "schema limits it to stdio. It conflicts with SUB-8; DEC-1 decides."),
         ("SUB-10", "MUST NOT", "E", "server", TESTED,
@@ -869,7 +877,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("SUB-11", "schema", "E", "client", TESTED,
          "Client ends it: HTTP closes the stream; stdio `notifications/cancelled` with the listen id."),
         ("SUB-12", "MUST", "E", "client",
-         NOT_OURS("a listening ends with its connection; who connects again listens again"),
+         NOT_OURS("a subscription ends with its connection; a client that reconnects subscribes again"),
          "After re-establishing a stdio connection, re-send listen."),
         ("SUB-13", "MAY", "E", "client", TESTED,
          "A close without a result is an abnormal end: MAY reconnect. Missed events are lost → "
@@ -995,7 +1003,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("RES-8", "MUST", "E", "server", TESTED,
          "Not found → `-32602`; never `-32002`; clients SHOULD still accept `-32002`."),
         ("RES-9", "MUST NOT", "E", "server", TESTED,
-         'Empty `contents` does not stand for "not found".'),
+         'Empty `contents` does not mean "not found".'),
         ("RES-10", "SHOULD", "A-E", "server", NOT_OURS(AUTHOR),
          "`https://` only if the client can fetch it itself; `file://` need not be a real file."),
         ("RES-11", "MUST", "C-E", "server", TESTED,
@@ -1197,7 +1205,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ("STDIO-11", "SHOULD", "E", "server", TESTED,
          "Exit promptly at stdin EOF."),
         ("STDIO-12", "SHOULD", "E", "client",
-         NOT_OURS("the host is told by ConnectionLost and decides whether to start the server again"),
+         NOT_OURS("the host gets ConnectionLost and decides whether to restart the server"),
          "Restart a server that died; in-flight requests are lost and may be retried; listen re-sent."),
         ("STDIO-13", "SHOULD", "A-D", "client", TESTED,
          "Clients support stdio whenever possible."),
@@ -1771,43 +1779,43 @@ REQUIREMENTS: tuple[Requirement, ...] = (
          "only."),
     ),
 
-    # DEC, what the texts leave open or say twice, and what we chose
+    # DEC, Our decisions, where the texts are silent or contradict each other
     *rows("",
         ("DEC-1", "decision", "E", "both", TESTED,
          "A server ends a subscription with the listen result alone and, over HTTP, the end of the "
          "stream. A client takes the result, `cancelled`, an error or the end of the stream for the end. "
          "(Two pages contradict each other: SUB-8, SUB-9.)"),
         ("DEC-2", "decision", "B-E", "server", TESTED,
-         "The HTTP status follows the error code, whoever raised the error, until SSE has started; only "
-         "`-32603` and an application's own codes travel under 200."),
+         "The HTTP status follows the error code, for engine and application errors alike, until SSE has "
+         "started; only `-32603` and an application's own codes are sent with status 200."),
         ("DEC-3", "decision", "A-E", "receiver", TESTED,
-         "A message whose id cannot be read is answered with `id: null` up to C and before a revision is "
-         "known, and without an id in D and E."),
+         "The error response to a message with an unreadable id has `id: null` up to C and before a "
+         "revision is negotiated, and no id in D and E."),
         ("DEC-4", "decision", "A-E", "receiver", TESTED,
          '`3.0` is accepted for an integer argument or number, never for an id; `"3"` is no integer.'),
         ("DEC-5", "decision", "B", "server", TESTED,
          "An HTTP batch is answered by a JSON array if nothing streams, else by SSE."),
         ("DEC-6", "decision", "A-E", "server", TESTED,
-         "Unknown argument names of a tool are refused, and the schema derived from its signature says "
+         "Unknown argument names of a tool are rejected, and the schema derived from its signature has "
          "`additionalProperties: false`."),
         ("DEC-7", "decision", "A-E", "server", TESTED,
          "An argument of the wrong type is an `isError` result from C on and `-32602` before. (C's text "
          "lists it as a protocol error, TOOL-16; its peers expect the result.)"),
         ("DEC-8", "decision", "C-E", "server", TESTED,
-         'A tool that returns a scalar or a list sends it raw in E; in C and D it travels as `{"result": '
+         'A tool that returns a scalar or a list sends it unwrapped in E; in C and D as `{"result": '
          "...}` with a schema to match."),
         ("DEC-9", "decision", "A-E", "both", TESTED,
          "A server reads messages up to 4 MiB and a client up to 32 MiB, unless configured otherwise."),
         ("DEC-10", "decision", "A-E", "both", TESTED,
-         "What teaching texts invented is neither sent nor served: `resources/search`, "
+         "Names found only in tutorials are neither sent nor served: `resources/search`, "
          "`resources/listTemplates`, a server-sent `initialized`, server capabilities `sampling`, "
-         "`roots` and `resourceTemplates`. From a peer it is an unknown name like any other."),
+         "`roots` and `resourceTemplates`. From a peer they are unknown names."),
         ("DEC-11", "decision", "B-E", "server", TESTED,
          "`Accept: */*` counts as accepting both JSON and SSE."),
         ("DEC-12", "decision", "A-E", "both", TESTED,
-         "Requests beyond the in-flight limit wait in a bounded lane; responses, cancellations and pings "
-         "pass it; when it is full, reading pauses or the request gets a busy error."),
+         "Requests beyond the in-flight limit wait in a bounded queue; responses, cancellations and pings "
+         "bypass it; when it is full, reading pauses or the request gets a busy error."),
         ("DEC-13", "decision", "A-E", "server", TESTED,
-         "Tool calls pass a token bucket per peer; beyond it the error says when to try again."),
+         "Tool calls are limited by a token bucket per peer; the error beyond it names the retry delay."),
     ),
 )
