@@ -1,9 +1,11 @@
-"""The other side of an ASGI application: somebody who calls it as a server would, on trio or asyncio, by way of anyio.
+"""An ASGI server for tests: it calls an application on trio or asyncio, through anyio.
 
-`hosting` tells it of a lifespan; `Host.begin` is a request that may take its time, `Host.ask` one that is over. What the application
-sends is kept as it came, and read as a client would read it.
+`hosting` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of its
+response. The messages of the application are kept as they came, and parsed as a client would parse
+them.
 
-`SCENARIOS` are conversations that must be the same on both, byte by byte: each asserts what matters, and gives the calls it made.
+`SCENARIOS` are request sequences whose results must be the same bytes on both runtimes. Each checks
+what matters and returns its calls.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ STREAM: Final = b"text/event-stream"
 
 
 class Call:
-    """One call of the application: what it is told, and what it says."""
+    """One call of the application: the messages that it receives and sends."""
 
     def __init__(self, scope: Mapping[str, Any]) -> None:
         self.scope = scope
         self.said: list[dict[str, Any]] = []
         self.over = False
         self.failure: BaseException | None = None
-        self.taking = anyio.Event()  # unset while the server takes nothing
+        self.taking = anyio.Event()  # unset while the server accepts no messages
         self.taking.set()
         self.refuses: BaseException | None = None
         self._told: deque[dict[str, Any] | BaseException] = deque()
@@ -52,7 +54,7 @@ class Call:
     def __repr__(self) -> str:
         return f"<Call {self.said}>"
 
-    # -- The server's part ---------------------------------------------------------------------------------------------------
+    # -- The server's side -------------------------------------------------------------------------
 
     async def run(self, app: App) -> None:
         try:
@@ -85,7 +87,7 @@ class Call:
         self._moved.set()
         self._moved = anyio.Event()
 
-    # -- The test's part -----------------------------------------------------------------------------------------------------
+    # -- The test's side ---------------------------------------------------------------------------
 
     def tell(self, *told: dict[str, Any] | BaseException) -> None:
         self._told.extend(told)
@@ -103,18 +105,18 @@ class Call:
                 await self._moved.wait()
 
     async def end(self) -> Call:
-        """Wait until the application has nothing more to do."""
+        """Wait until the application has returned, and raise its exception."""
         await self.until(lambda: self.over)
         if self.failure is not None:
             raise self.failure
         return self
 
     async def hear(self, number: int = 1) -> list[Any]:
-        """Wait for so many messages of MCP; gives all that there are."""
+        """Wait for at least `number` MCP messages and return all."""
         await self.until(lambda: self.over or len(self.messages) >= number)
         return self.messages
 
-    # -- What a client reads -------------------------------------------------------------------------------------------------
+    # -- The response ------------------------------------------------------------------------------
 
     @property
     def status(self) -> int:
@@ -136,7 +138,7 @@ class Call:
 
     @property
     def events(self) -> list[dict[str, str]]:
-        """The events of a stream, by their fields."""
+        """The events of a stream, as dicts of their fields."""
         blocks = self.raw.decode().split("\n\n")
         return [
             dict(field.split(": ", 1) for field in block.splitlines() if not field.startswith(":"))
@@ -163,7 +165,7 @@ class Call:
 
 
 class Host:
-    """Calls `app`."""
+    """A server of `app`."""
 
     def __init__(self, app: App, group: TaskGroup, root: str = "") -> None:
         self.app = app
@@ -186,7 +188,7 @@ class Host:
         query: bytes = b"",
         **more: Any,
     ) -> Call:
-        """A request. Without a body, None, the test tells it."""
+        """Start a request. With `body=None` the test sends the body itself."""
         full = self.root + path
         scope = {
             "type": "http",
@@ -208,14 +210,14 @@ class Host:
         return call
 
     async def ask(self, *args: Any, **options: Any) -> Call:
-        """A request whose response is complete."""
+        """Send a request and wait for the end of its response."""
         return await self.begin(*args, **options).end()
 
     def post(self, message: Any, *more: tuple[bytes, bytes], **options: Any) -> Call:
         return self.begin("POST", [*POST, *more], json.dumps(message).encode(), **options)
 
     def calling(self, id: int, tool: str, **options: Any) -> Call:
-        """A tools/call of 2026-07-28."""
+        """Send a `tools/call` of 2026-07-28."""
         arguments = options.pop("arguments", {})
         params = {"name": tool, "arguments": arguments, "_meta": meta(progressToken=id)}
         headers = [
@@ -226,7 +228,7 @@ class Host:
         return self.post(request(id, "tools/call", params), *headers, **options)
 
     async def session(self, **capabilities: Any) -> Session:
-        """A session of 2025-11-25."""
+        """Open a session of 2025-11-25."""
         opened = await self.post(initialize(D, **capabilities)).end()
         assert opened.status == 200, opened
         session = Session(self, opened.headers[b"mcp-session-id"])
@@ -260,7 +262,7 @@ class Session:
 async def hosting(
     app: App, *, lifespan: bool = True, root: str = "", patience: float = PATIENCE
 ) -> AsyncIterator[Host]:
-    """Serve `app`. At the end it is told to shut down, if it was told to start, and must have done so."""
+    """Serve `app`. With `lifespan`, check its startup and its shutdown."""
     with anyio.fail_after(patience):
         async with anyio.create_task_group() as group:
             host = Host(app, group, root)
@@ -277,7 +279,7 @@ async def hosting(
 
 
 class Neutral:
-    """A server that runs anywhere, whose handlers wait for the test; `seen` is what they saw."""
+    """A server for any runtime, whose handlers wait for the test. `seen` records what they did."""
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("neutral", limits=Limits(message=100_000), **options)
@@ -303,14 +305,14 @@ class Neutral:
 
         @self.server.tool
         async def count(to: int, context: Context) -> str:
-            """Count, and tell of each step."""
+            """Count, and report each step."""
             for step in range(1, to + 1):
                 await context.progress(step, to)
             return "counted"
 
         @self.server.tool
         async def flood(number: int, context: Context) -> str:
-            """Tell of much progress, a kibibyte each."""
+            """Report progress many times, 1 KiB each."""
             self.started.set()
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
@@ -324,7 +326,7 @@ class Neutral:
 
         @self.server.tool
         async def leave(context: Context) -> str:
-            """Let the client go, and wait for the test."""
+            """Close the response stream, and wait for the test."""
             left = context.close_stream(0.5)
             self.started.set()
             await self.go.wait()
@@ -332,7 +334,7 @@ class Neutral:
 
         @self.server.tool
         def value(context: Context) -> str:
-            """What the lifespan gave."""
+            """Return the value of the lifespan."""
             return str(context.lifespan)
 
     async def until(self, ready: Callable[[], object]) -> None:
@@ -352,7 +354,10 @@ def progress_of(call: Call) -> list[int]:
 
 
 def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
-    """What a client reads, with the names of sessions taken out. How a body was cut into messages is chance."""
+    """Return what a client reads, without session ids.
+
+    The split of a body into messages is left out, because it depends on timing.
+    """
 
     def anonymous(data: bytes) -> bytes:
         return re.sub(rb"[0-9a-f]{32}", b"?", data)
@@ -369,10 +374,10 @@ def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
     ]
 
 
-# -- Scenarios: the same on both runtimes --------------------------------------------------------------------------------------
+# -- Scenarios, the same on both runtimes ----------------------------------------------------------
 
 
-async def an_answer_at_once(make: Make) -> list[Call]:
+async def plain_response(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server)) as host:
         call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
         assert [message["type"] for message in call.said] == ["http.response.start", "http.response.body"]
@@ -385,7 +390,7 @@ async def an_answer_at_once(make: Make) -> list[Call]:
     return host.calls
 
 
-async def an_answer_that_streams(make: Make) -> list[Call]:
+async def streamed_response(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server)) as host:
         call = await host.calling(1, "count", arguments={"to": 3}).end()
         assert call.headers[b"content-type"] == STREAM
@@ -395,7 +400,7 @@ async def an_answer_that_streams(make: Make) -> list[Call]:
     return host.calls
 
 
-async def an_answer_that_takes_its_time(make: Make) -> list[Call]:
+async def delayed_response(make: Make) -> list[Call]:
     neutral = Neutral()
     async with hosting(make(neutral.server)) as host:
         call = host.calling(1, "wait")
@@ -407,7 +412,7 @@ async def an_answer_that_takes_its_time(make: Make) -> list[Call]:
     return host.calls
 
 
-async def only_json(make: Make) -> list[Call]:
+async def json_mode(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server, reply="json")) as host:
         call = await host.calling(1, "count", arguments={"to": 3}).end()
         assert text_of(call) == "counted"
@@ -415,7 +420,7 @@ async def only_json(make: Make) -> list[Call]:
     return host.calls
 
 
-async def only_streams(make: Make) -> list[Call]:
+async def sse_mode(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server, reply="sse")) as host:
         call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
         assert call.headers[b"content-type"] == STREAM
@@ -423,18 +428,19 @@ async def only_streams(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_session(make: Make) -> list[Call]:
+async def session_with_changes(make: Make) -> list[Call]:
     neutral = Neutral()
     async with hosting(make(neutral.server)) as host:
         session = await host.session()
         assert text_of(await session.calling(1, "echo", text="hi").end()) == "hi"
         stream = session.get()
         await stream.until(lambda: len(stream.said) > 1)
-        # The head is there although nothing was said: the client knows that it is heard.
+        # The head is sent before the first message, so that the client knows that the stream is
+        # open.
         assert stream.said[1]["more_body"]
         neutral.server.changed(tools=True)
-        [told] = await stream.hear()
-        assert told["method"] == "notifications/tools/list_changed"
+        [notification] = await stream.hear()
+        assert notification["method"] == "notifications/tools/list_changed"
         assert (await session.delete()).status == 204
         await stream.end()
         assert stream.complete
@@ -442,20 +448,20 @@ async def a_session(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_session_that_is_asked(make: Make) -> list[Call]:
+async def session_with_input_request(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server)) as host:
         session = await host.session(roots={})
         call = session.calling(1, "ask")
         [asked] = await call.hear()
         roots = {"roots": [{"uri": "file:///a"}]}
-        told = await session.post({"jsonrpc": "2.0", "id": asked["id"], "result": roots}).end()
-        assert told.status == 202
+        response = await session.post({"jsonrpc": "2.0", "id": asked["id"], "result": roots}).end()
+        assert response.status == 202
         await call.end()
         assert text_of(call) == "file:///a"
     return host.calls
 
 
-async def a_client_that_is_let_go(make: Make) -> list[Call]:
+async def released_client(make: Make) -> list[Call]:
     neutral = Neutral()
     async with hosting(make(neutral.server)) as host:
         session = await host.session()
@@ -471,7 +477,7 @@ async def a_client_that_is_let_go(make: Make) -> list[Call]:
     return host.calls
 
 
-async def no_sessions(make: Make) -> list[Call]:
+async def without_sessions(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server, sessions=False)) as host:
         opened = await host.post(initialize(D)).end()
         assert b"mcp-session-id" not in opened.headers
@@ -483,8 +489,8 @@ async def no_sessions(make: Make) -> list[Call]:
     return host.calls
 
 
-async def the_oldest_revision(make: Make) -> list[Call]:
-    """HTTP+SSE: the client is told where to post, in the words of the server that it talks to."""
+async def http_sse_revision(make: Make) -> list[Call]:
+    """HTTP+SSE: the endpoint event names the path under which the application is mounted."""
     async with hosting(make(Neutral().server), root="/tools") as host:
         stream = host.begin("GET", GET, path="/")
         await stream.until(lambda: len(stream.said) > 1 and stream.raw)
@@ -502,11 +508,11 @@ async def the_oldest_revision(make: Make) -> list[Call]:
     return host.calls
 
 
-async def what_is_refused(make: Make) -> list[Call]:
+async def rejected_requests(make: Make) -> list[Call]:
     async with hosting(
         make(Neutral().server, hosts=["mcp.example.com"], origins=["https://a.example"])
     ) as host:
-        refused: list[tuple[list[tuple[bytes, bytes]], str, int]] = [
+        rejected: list[tuple[list[tuple[bytes, bytes]], str, int]] = [
             ([(b"host", b"evil.example")], "/mcp", 421),
             ([HOST, (b"origin", b"https://evil.example")], "/mcp", 403),
             ([(b"host", b"mcp.example.com")], "/mcp", 415),
@@ -514,7 +520,7 @@ async def what_is_refused(make: Make) -> list[Call]:
             ([HOST], "/mcpx", 404),
             ([*POST, (b"content-length", b"200000")], "/mcp", 413),
         ]
-        for headers, path, status in refused:
+        for headers, path, status in rejected:
             call = await host.ask("POST", headers, None, path=path)
             assert (call.status, call.complete) == (status, True)
         assert host.calls[-1].headers[b"connection"] == b"close"
@@ -529,7 +535,7 @@ async def what_is_refused(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_body_in_pieces(make: Make) -> list[Call]:
+async def body_in_chunks(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server)) as host:
         whole = host.calling(1, "echo", arguments={"text": "hi"})
         body = json.dumps(
@@ -547,7 +553,7 @@ async def a_body_in_pieces(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_body_without_an_end(make: Make) -> list[Call]:
+async def endless_body(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server)) as host:
         call = host.begin("POST", POST, None)
         for _ in range(4):
@@ -561,8 +567,8 @@ async def a_body_without_an_end(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_client_that_goes(make: Make) -> list[Call]:
-    """Without a session that withdraws the request."""
+async def disconnect_without_session(make: Make) -> list[Call]:
+    """Without a session, a disconnect cancels the request."""
     neutral = Neutral()
     async with hosting(make(neutral.server)) as host:
         call = host.calling(1, "wait")
@@ -575,8 +581,8 @@ async def a_client_that_goes(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_client_that_comes_back(make: Make) -> list[Call]:
-    """In a session work goes on, and what comes of it is kept for a client that knows how to ask for it."""
+async def reconnect_in_session(make: Make) -> list[Call]:
+    """In a session the handler continues, and its output is retained for a client that reconnects."""
     neutral = Neutral()
     async with hosting(make(neutral.server, reply="sse")) as host:
         session = await host.session()
@@ -593,11 +599,11 @@ async def a_client_that_comes_back(make: Make) -> list[Call]:
         await lost.end()
         neutral.go.set()
         await neutral.until(lambda: neutral.seen == ["told", "went on"])
-    return [*host.calls[:2], again]  # how much of the others was said before they were over, is chance
+    return [*host.calls[:2], again]  # the output of the others depends on timing
 
 
-async def a_server_that_takes_nothing(make: Make) -> list[Call]:
-    """Who tells of progress waits for whoever does not want to hear it."""
+async def server_without_capacity(make: Make) -> list[Call]:
+    """Progress waits while the server accepts no messages."""
     neutral = Neutral()
     async with hosting(make(neutral.server)) as host:
         call = host.calling(1, "flood", arguments={"number": 1000})
@@ -609,7 +615,7 @@ async def a_server_that_takes_nothing(make: Make) -> list[Call]:
             for _ in range(50):
                 await anyio.lowlevel.checkpoint()
         assert 50 < told < 300
-        # Meanwhile the others are served.
+        # Other requests are served meanwhile.
         assert text_of(await host.calling(2, "echo", arguments={"text": "hi"}).end()) == "hi"
         call.taking.set()
         await call.end()
@@ -621,19 +627,19 @@ async def a_server_that_takes_nothing(make: Make) -> list[Call]:
 RESOURCE: Final = "https://mcp.example.com/mcp"
 
 
-def _who(host: Host, token: str, **options: Any) -> Call:
+def _authorized_call(host: Host, token: str, **options: Any) -> Call:
     headers = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
     message = request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()})
     return host.post(message, *headers, (b"authorization", b"Bearer " + token.encode()), **options)
 
 
-async def a_guard(make: Make) -> list[Call]:
+async def authorization(make: Make) -> list[Call]:
     grants = {"ann": Grant("ann", scopes=frozenset({"use"})), "bob": Grant("bob")}
-    guard = Guard(RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]})
-    async with hosting(make(Neutral().server, auth=guard)) as host:
-        assert text_of(await _who(host, "ann").end()) == "hi"
-        assert (await _who(host, "bob").end()).status == 403
-        assert (await _who(host, "eve").end()).status == 401
+    resource_server = Guard(RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]})
+    async with hosting(make(Neutral().server, auth=resource_server)) as host:
+        assert text_of(await _authorized_call(host, "ann").end()) == "hi"
+        assert (await _authorized_call(host, "bob").end()).status == 403
+        assert (await _authorized_call(host, "eve").end()).status == 401
         assert (await host.calling(1, "echo").end()).status == 401
         listening = await host.ask("GET", GET)
         assert b"resource_metadata=" in listening.headers[b"www-authenticate"]
@@ -642,21 +648,21 @@ async def a_guard(make: Make) -> list[Call]:
     return host.calls
 
 
-async def a_guard_that_takes_its_time(make: Make) -> list[Call]:
-    asked, go = anyio.Event(), anyio.Event()
+async def slow_authorization(make: Make) -> list[Call]:
+    started, go = anyio.Event(), anyio.Event()
 
     async def verify(token: str) -> Grant | None:
-        asked.set()
+        started.set()
         await go.wait()
         if token == "fault":
             raise LookupError
         return Grant("ann") if token == "ann" else None
 
-    guard = Guard(RESOURCE, ["https://as.example.com"], verify)
-    async with hosting(make(Neutral().server, auth=guard)) as host:
-        first = _who(host, "ann")
-        await asked.wait()
-        others = _who(host, "eve"), _who(host, "fault")
+    resource_server = Guard(RESOURCE, ["https://as.example.com"], verify)
+    async with hosting(make(Neutral().server, auth=resource_server)) as host:
+        first = _authorized_call(host, "ann")
+        await started.wait()
+        others = _authorized_call(host, "eve"), _authorized_call(host, "fault")
         assert not first.said
         go.set()
         assert text_of(await first.end()) == "hi"
@@ -667,23 +673,23 @@ async def a_guard_that_takes_its_time(make: Make) -> list[Call]:
 SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
     scenario.__name__: scenario
     for scenario in (
-        an_answer_at_once,
-        an_answer_that_streams,
-        an_answer_that_takes_its_time,
-        only_json,
-        only_streams,
-        a_session,
-        a_session_that_is_asked,
-        a_client_that_is_let_go,
-        no_sessions,
-        the_oldest_revision,
-        what_is_refused,
-        a_body_in_pieces,
-        a_body_without_an_end,
-        a_client_that_goes,
-        a_client_that_comes_back,
-        a_server_that_takes_nothing,
-        a_guard,
-        a_guard_that_takes_its_time,
+        plain_response,
+        streamed_response,
+        delayed_response,
+        json_mode,
+        sse_mode,
+        session_with_changes,
+        session_with_input_request,
+        released_client,
+        without_sessions,
+        http_sse_revision,
+        rejected_requests,
+        body_in_chunks,
+        endless_body,
+        disconnect_without_session,
+        reconnect_in_session,
+        server_without_capacity,
+        authorization,
+        slow_authorization,
     )
 }

@@ -1,9 +1,9 @@
-"""Nothing secret in what a run of the tests writes: a pytest plugin that reads all of it.
+"""A pytest plugin that fails tests which write secrets.
 
-Tests that have to do with authorization give out secrets that can be told from everything else: texts with `canary` in them, whatever
-its case. If one is in what a test, the library or a child process has written to stdout, to stderr or to the log, the test has failed,
-and so has one that wrote a signed token or a secret field of a form. Of tests that are about authorization every line of the log counts,
-also of the level DEBUG.
+Tests of authorization use secrets that can be recognised: texts that contain `canary`, in any case.
+A test fails if such a text, a signed token or a secret form field is in what the test, the library
+or a child process writes to stdout, stderr or the log. For tests of authorization the log includes
+the level DEBUG.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SECRET = re.compile(
 
 
 def secrets_in(text: str) -> list[str]:
-    """What in `text` is, or looks like, a secret: the beginning of each."""
+    """Return the beginning of each text that is, or looks like, a secret."""
     return [found.group()[:12] for found in _SECRET.finditer(text)]
 
 
 @pytest.fixture(autouse=True)
-def _every_line_of_the_log_counts(request: pytest.FixtureRequest) -> None:
+def _log_at_debug_level(request: pytest.FixtureRequest) -> None:
     if _ABOUT_AUTHORIZATION.search(request.path.as_posix()):
         request.getfixturevalue("caplog").set_level(logging.DEBUG, "mcp_trio")
 
@@ -46,12 +46,12 @@ def pytest_runtest_makereport(
     shown = [
         f"{found}... in the {name.lower()}"
         for name, text in report.sections
-        if name.endswith(call.when)  # those of before were looked at before
+        if name.endswith(call.when)  # earlier sections were checked in their own phase
         for found in secrets_in(text)
     ]
     if shown and report.outcome != "failed":
         report.outcome = "failed"
         report.longrepr = "\n".join(["a secret was written:", *dict.fromkeys(shown)])
-        # It must not be written once more.
+        # The report must not repeat the secret.
         report.sections = []
     return report

@@ -1,7 +1,7 @@
-"""What every test may rely on: children run the working tree, peers written for node are found or skipped, and nothing of one
-test is there for the next.
+"""The setup for all tests: child processes run the working tree, node peers are found or skipped,
+and no test leaves anything behind for the next.
 
-Fixtures of one area live with that area; this file has only what has no other home.
+Fixtures of one area live with that area.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 
 ROOT = Path(__file__).parents[1]
 
-# Servers that tests start must be the code under test, whatever the environment has installed.
+# Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
-# A shared machine stalls now and then: the time one example takes says nothing. A failure prints how to
+# A shared machine stalls now and then, so an example has no deadline. A failure prints how to
 # repeat it.
 settings.register_profile("mcp-trio", deadline=None, print_blob=True)
 settings.load_profile("mcp-trio")
@@ -33,12 +33,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind(no_leaks: None) -> None:
-    """Set up before all other fixtures of a test, and so the last to be over."""
+    """Check for leaks last: this fixture is set up before all others of a test."""
 
 
 @pytest.fixture
 def node_modules() -> Path:
-    """The directory with the npm packages of the peers; the test that asks for it is marked `node`."""
+    """Return the directory with the npm packages of the peers. Tests that use it are marked `node`."""
     return _node_modules()
 
 
@@ -47,7 +47,7 @@ def _node_modules() -> Path:
     if place and shutil.which("node"):
         return Path(place)
     missing = "needs node, and MCP_TRIO_NODE_MODULES naming the directory of the npm packages"
-    # In CI a peer that silently stays away would look like a peer that agrees.
+    # In CI a missing peer would look like a passing test.
     if os.environ.get("CI") == "true":
         pytest.fail(missing)
     pytest.skip(missing)

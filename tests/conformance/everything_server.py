@@ -209,7 +209,7 @@ async def test_missing_capability(context: Context) -> str:
 
 
 class Contact(Struct):
-    """Who the user is."""
+    """The user's name and address."""
 
     username: Annotated[str, "User's response"]
     email: Annotated[str, Meta(description="User's email address", extra_json_schema={"format": "email"})]
@@ -220,7 +220,7 @@ async def test_elicitation(message: str, context: Context) -> str:
     """Ask the user for a name and an address.
 
     Args:
-        message: what to tell the user.
+        message: the message to the user.
     """
     answer = await context.elicit(message, Contact)
     if answer.action != "accept":

@@ -1,1 +1,1 @@
-"""Other people's servers, played: small, and usable by hand too."""
+"""Small fake servers of third parties, also usable by hand."""

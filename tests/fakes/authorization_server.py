@@ -1,12 +1,13 @@
-"""A tiny authorization server: for tests, and for trying out a protected server by hand.
+"""A small OAuth authorization server, for tests and for trying out a protected server by hand.
 
     python tests/fakes/authorization_server.py 9000
 
-Whoever comes is `alice`, and she agrees to everything: this protects nothing. What is asked of clients is checked, though: PKCE with
-S256, the redirect URI, `resource`, that codes and refresh tokens are used once. Whoever sends a proof (DPoP) gets a token that is bound to
-its key.
+It protects nothing: every user is `alice`, who agrees to everything. Clients are checked, though:
+PKCE with S256, the redirect URI, `resource`, and that codes and refresh tokens are used once. A
+client that sends a DPoP proof gets a token bound to its key.
 
-`AuthorizationServer.answer` is a function from a request to a response; `serve` gives a socket to it, or to another that is one too.
+`AuthorizationServer.answer` maps a request to a response. `serve` runs it, or a similar object, on
+a socket.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ class OAuthError(Exception):
 
 @dataclass
 class Code:
-    """What a code, or a refresh token, was given for."""
+    """The grant for which a code or a refresh token was issued."""
 
     client_id: str
     redirect_uri: str
     challenge: str
     resource: str
     scope: str
-    jkt: str | None = None  # of the key that a refresh token is bound to
+    jkt: str | None = None  # thumbprint of the key to which a refresh token is bound
 
 
 class Answering(Protocol):
-    """What `serve` can give a socket to."""
+    """An object that `serve` can run."""
 
     issuer: str
 
@@ -67,10 +68,11 @@ class Answering(Protocol):
 
 
 class AuthorizationServer:
-    """One at `issuer`. `scopes` is what it can grant; `lifetime` of its access tokens is in seconds.
+    """A server at `issuer`.
 
-    `clients` are those that were registered, by their ids; `log` has a line for each request. `nonce`, if there is one, has to be in
-    each proof.
+    `scopes` are those that it can grant; `lifetime` is that of its access tokens, in seconds.
+    `clients` maps the ids of registered clients to their metadata, and `log` has a line for each
+    request. If `nonce` is set, each proof must contain it.
     """
 
     def __init__(
@@ -111,9 +113,9 @@ class AuthorizationServer:
         }
 
     def token(self, resource: str, scope: str | None = None, **claims: Any) -> str:
-        """An access token (RFC 9068) for `resource`, as it is also given at the token endpoint."""
+        """Return an access token (RFC 9068) for `resource`, like those of the token endpoint."""
         now = int(self._clock())
-        said = {
+        claims_set = {
             "iss": self.issuer,
             "aud": resource,
             "sub": self.user,
@@ -123,12 +125,12 @@ class AuthorizationServer:
             "jti": secrets.token_hex(8),
             "scope": self.scopes if scope is None else scope,
         }
-        return jwt.encode({"alg": "ES256", "kid": "1", "typ": "at+jwt"}, said | claims, self._key)
+        return jwt.encode({"alg": "ES256", "kid": "1", "typ": "at+jwt"}, claims_set | claims, self._key)
 
-    # -- Requests ------------------------------------------------------------------------------------------------------
+    # -- Requests ----------------------------------------------------------------------------------
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Response:
-        """The response to one request; `headers` by their names in lower case."""
+        """Return the response to one request. Names of `headers` are in lower case."""
         parts = urlsplit(target)
         self.log.append(f"{method} {parts.path}")
         try:
@@ -142,91 +144,94 @@ class AuthorizationServer:
                 case "GET", "/authorize":
                     return self._authorize(dict(parse_qsl(parts.query)))
                 case "POST", "/token":
-                    return self._give_token(dict(parse_qsl(body.decode())), headers)
+                    return self._issue_token(dict(parse_qsl(body.decode())), headers)
                 case "POST", "/introspect":
                     return self._introspect(dict(parse_qsl(body.decode())))
                 case _:
                     return Response(404)
         except OAuthError as exc:
-            refusal = _json({"error": exc.code}, exc.status)
+            response = _json({"error": exc.code}, exc.status)
             if exc.code == "use_dpop_nonce" and self.nonce is not None:
-                refusal.headers.append(("dpop-nonce", self.nonce))
-            return refusal
+                response.headers.append(("dpop-nonce", self.nonce))
+            return response
         except ValueError:
             return _json({"error": "invalid_request"}, 400)
 
-    def _register(self, asked: dict[str, Any]) -> Response:
+    def _register(self, params: dict[str, Any]) -> Response:
         id = f"client-{len(self.clients) + 1}"
-        method = asked.get("token_endpoint_auth_method") or "client_secret_basic"
-        registered: dict[str, Any] = {**asked, "client_id": id, "token_endpoint_auth_method": method}
+        method = params.get("token_endpoint_auth_method") or "client_secret_basic"
+        registered: dict[str, Any] = {**params, "client_id": id, "token_endpoint_auth_method": method}
         if method != "none":
             registered |= {"client_secret": secrets.token_urlsafe(), "client_secret_expires_at": 0}
         self.clients[id] = registered
         return _json(registered, 201)
 
-    def _authorize(self, asked: dict[str, str]) -> Response:
-        client = self.clients.get(asked.get("client_id", ""))
-        where = asked.get("redirect_uri", "")
-        if client is None or not any(_same_place(where, each) for each in client.get("redirect_uris", ())):
-            return _json({"error": "invalid_request"}, 400)  # nobody is sent where he may not be sent
-        if asked.get("response_type") != "code" or asked.get("code_challenge_method") != "S256":
-            told = {"error": "invalid_request"}
+    def _authorize(self, params: dict[str, str]) -> Response:
+        client = self.clients.get(params.get("client_id", ""))
+        redirect_uri = params.get("redirect_uri", "")
+        if client is None or not any(
+            _matches_redirect_uri(redirect_uri, each) for each in client.get("redirect_uris", ())
+        ):
+            return _json({"error": "invalid_request"}, 400)  # never redirect to an unregistered URI
+        if params.get("response_type") != "code" or params.get("code_challenge_method") != "S256":
+            answer = {"error": "invalid_request"}
         else:
             code = secrets.token_urlsafe()
             scope = " ".join(
-                each for each in asked.get("scope", self.scopes).split() if each in self.scopes.split()
+                each for each in params.get("scope", self.scopes).split() if each in self.scopes.split()
             )
-            challenge, resource = asked["code_challenge"], asked.get("resource", "")
-            self._codes[code] = Code(asked["client_id"], where, challenge, resource, scope)
-            told = {"code": code}
-        told |= {"iss": self.issuer, "state": asked.get("state", "")}
+            challenge, resource = params["code_challenge"], params.get("resource", "")
+            self._codes[code] = Code(params["client_id"], redirect_uri, challenge, resource, scope)
+            answer = {"code": code}
+        answer |= {"iss": self.issuer, "state": params.get("state", "")}
         return Response(
-            302, headers=[("location", f"{where}{'&' if '?' in where else '?'}{urlencode(told)}")]
+            302,
+            headers=[("location", f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{urlencode(answer)}")],
         )
 
-    def _give_token(self, asked: dict[str, str], headers: dict[str, str]) -> Response:
-        client_id = self._client(asked, headers)
-        jkt = self._bound_to(headers["dpop"]) if "dpop" in headers else None
+    def _issue_token(self, params: dict[str, str], headers: dict[str, str]) -> Response:
+        client_id = self._client(params, headers)
+        jkt = self._proof_thumbprint(headers["dpop"]) if "dpop" in headers else None
         bound = {"cnf": {"jkt": jkt}} if jkt is not None else {}
         kind = "Bearer" if jkt is None else "DPoP"
-        match asked.get("grant_type"):
+        match params.get("grant_type"):
             case "authorization_code":
-                given = self._codes.pop(asked.get("code", ""), None)
-                verifier = sha256(asked.get("code_verifier", "").encode()).digest()
+                grant = self._codes.pop(params.get("code", ""), None)
+                verifier = sha256(params.get("code_verifier", "").encode()).digest()
                 if (
-                    given is None
-                    or given.challenge != urlsafe_b64encode(verifier).rstrip(b"=").decode()
-                    or given.redirect_uri != asked.get("redirect_uri")
+                    grant is None
+                    or grant.challenge != urlsafe_b64encode(verifier).rstrip(b"=").decode()
+                    or grant.redirect_uri != params.get("redirect_uri")
                 ):
                     raise OAuthError("invalid_grant")
             case "refresh_token":
-                given = self._refresh.pop(asked.get("refresh_token", ""), None)
-                if given is None or given.jkt != jkt:
+                grant = self._refresh.pop(params.get("refresh_token", ""), None)
+                if grant is None or grant.jkt != jkt:
                     raise OAuthError("invalid_grant")
             case "client_credentials":
-                resource, scope = asked.get("resource", ""), asked.get("scope", self.scopes)
+                resource, scope = params.get("resource", ""), params.get("scope", self.scopes)
                 token = self.token(resource, scope, sub=client_id, client_id=client_id, **bound)
                 return _json({"access_token": token, "token_type": kind, "expires_in": int(self.lifetime)})
             case _:
                 raise OAuthError("unsupported_grant_type")
-        if given.client_id != client_id:
+        if grant.client_id != client_id:
             raise OAuthError("invalid_grant")
-        if asked.get("resource", given.resource) != given.resource:
+        if params.get("resource", grant.resource) != grant.resource:
             raise OAuthError("invalid_target")
         refresh = secrets.token_urlsafe()
-        self._refresh[refresh] = replace(given, jkt=jkt)
+        self._refresh[refresh] = replace(grant, jkt=jkt)
         return _json(
             {
-                "access_token": self.token(given.resource, given.scope, client_id=client_id, **bound),
+                "access_token": self.token(grant.resource, grant.scope, client_id=client_id, **bound),
                 "token_type": kind,
                 "expires_in": int(self.lifetime),
                 "refresh_token": refresh,
-                "scope": given.scope,
+                "scope": grant.scope,
             }
         )
 
-    def _client(self, asked: dict[str, str], headers: dict[str, str]) -> str:
-        id, secret = asked.get("client_id", ""), asked.get("client_secret")
+    def _client(self, params: dict[str, str], headers: dict[str, str]) -> str:
+        id, secret = params.get("client_id", ""), params.get("client_secret")
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "basic":
             id, _, secret = (unquote_plus(part) for part in b64decode(credentials).decode().partition(":"))
@@ -235,8 +240,8 @@ class AuthorizationServer:
             raise OAuthError("invalid_client", 401)
         return id
 
-    def _bound_to(self, proof: str) -> str:
-        """The thumbprint of the key by which a proof was made (RFC 9449, 4.3 and 5)."""
+    def _proof_thumbprint(self, proof: str) -> str:
+        """Check a proof (RFC 9449, 4.3 and 5) and return the thumbprint of its key."""
         try:
             shown = jws.deserialize_compact(proof, lambda found: ECKey.import_key(found.headers()["jwk"]))
             header, claims = shown.headers(), json.loads(shown.payload)
@@ -255,9 +260,9 @@ class AuthorizationServer:
             raise OAuthError("use_dpop_nonce")
         return ECKey.import_key(header["jwk"]).thumbprint()
 
-    def _introspect(self, asked: dict[str, str]) -> Response:
+    def _introspect(self, params: dict[str, str]) -> Response:
         try:
-            claims = jwt.decode(asked.get("token", ""), self._key).claims
+            claims = jwt.decode(params.get("token", ""), self._key).claims
         except Exception:  # noqa: BLE001 - a token that cannot be read is not active
             return _json({"active": False})
         return _json({"active": claims["exp"] > self._clock(), **claims})
@@ -268,15 +273,15 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(status, json.dumps(value).encode(), headers)
 
 
-def _same_place(uri: str, registered: str) -> bool:
-    """On loopback the port may be any (RFC 8252, 7.3)."""
+def _matches_redirect_uri(uri: str, registered: str) -> bool:
+    """True if a redirect URI is registered. On loopback the port may differ (RFC 8252, 7.3)."""
     one, other = urlsplit(uri), urlsplit(registered)
     if one.hostname == other.hostname and one.hostname in ("127.0.0.1", "::1", "localhost"):
         return one.scheme == other.scheme and one.path == other.path
     return uri == registered
 
 
-# -- By a socket -------------------------------------------------------------------------------------------------------
+# -- On a socket -----------------------------------------------------------------------------------
 
 
 async def serve(
@@ -286,11 +291,14 @@ async def serve(
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
     **options: Any,
 ) -> None:
-    """Serve one on this machine. `server = await nursery.start(serve)` has it, and its `issuer`."""
+    """Serve on this machine, until cancelled.
+
+    `server = await nursery.start(serve)` returns the server, with its `issuer`.
+    """
     (listener,) = await trio.open_tcp_listeners(port, host="127.0.0.1")
     server = make(f"http://127.0.0.1:{listener.socket.getsockname()[1]}", **options)
 
-    async def talk(stream: trio.SocketStream) -> None:
+    async def serve_connection(stream: trio.SocketStream) -> None:
         http = h11.Connection(h11.SERVER)
         head: h11.Request | None = None
         body = b""
@@ -304,32 +312,32 @@ async def serve(
                 body += event.data
             elif isinstance(event, h11.EndOfMessage) and head is not None:
                 headers = {name.decode(): value.decode() for name, value in head.headers}
-                told = server.answer(head.method.decode(), head.target.decode(), headers, body)
+                answer = server.answer(head.method.decode(), head.target.decode(), headers, body)
                 all_headers = [
-                    *told.headers,
-                    ("content-length", str(len(told.body))),
+                    *answer.headers,
+                    ("content-length", str(len(answer.body))),
                     ("connection", "close"),
                 ]
-                response = h11.Response(status_code=told.status, headers=all_headers)
+                response = h11.Response(status_code=answer.status, headers=all_headers)
                 await stream.send_all(
                     b"".join(
                         http.send(each) or b""
-                        for each in (response, h11.Data(data=told.body), h11.EndOfMessage())
+                        for each in (response, h11.Data(data=answer.body), h11.EndOfMessage())
                     )
                 )
                 return
             else:
                 return
 
-    async def visit(stream: trio.SocketStream) -> None:
+    async def handle(stream: trio.SocketStream) -> None:
         try:
             async with stream:
-                await talk(stream)
+                await serve_connection(stream)
         except (trio.BrokenResourceError, h11.ProtocolError):
             pass
 
     task_status.started(server)
-    await trio.serve_listeners(visit, [listener])
+    await trio.serve_listeners(handle, [listener])
 
 
 if __name__ == "__main__":

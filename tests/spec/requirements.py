@@ -125,8 +125,7 @@ def link(revision: str, path: str) -> str:
 
 
 def rows(page: str, *table: tuple[str, Level, str, Role, Verdict, str]) -> tuple[Requirement, ...]:
-    """Return a group of rows that share a page. The sentence comes last in each row of the table.
-    """
+    """Return a group of rows that share a page. The sentence comes last in each row."""
     return tuple(
         Requirement(id, page, sentence, level, revisions, role, verdict)
         for id, level, revisions, role, verdict, sentence in table
