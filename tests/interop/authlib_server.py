@@ -1,8 +1,9 @@
-"""An authorization server built with authlib, with everything in memory: codes with PKCE, registration, refresh tokens that rotate, access
-tokens that are JWTs (RFC 9068), introspection, revocation, `iss` in its answers.
+"""An authorization server built with authlib, with everything in memory.
 
-It has the face of `tests.fakes.authorization_server`, by which it is served. Whoever comes is `alice`, and she agrees to everything.
-What authlib does not have is the parameter `resource`, which is remembered here.
+It has codes with PKCE, registration, rotating refresh tokens, JWT access tokens (RFC 9068),
+introspection, revocation and `iss` in its responses. `tests.fakes.authorization_server` serves it.
+Every user is `alice`, who agrees to everything. authlib has no `resource` parameter, so it is
+stored here.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ METHODS = ["none", "client_secret_basic", "client_secret_post"]
 
 
 class Page(Response):
-    """A response whose place to go on `IssuerParameter` can change."""
+    """A response with the `location` attribute that `IssuerParameter` changes."""
 
     @property
     def location(self) -> str | None:
@@ -77,7 +78,7 @@ class Document(JsonPayload):  # type: ignore[misc]
 
 @dataclass
 class User:
-    """Who agrees, and to the use of what."""
+    """The user who agrees, and the resource of the grant."""
 
     resource: str
     name: str = "alice"
@@ -158,13 +159,13 @@ class Codes(AuthorizationCodeGrant):  # type: ignore[misc]
     TOKEN_ENDPOINT_AUTH_METHODS = METHODS
 
     def save_authorization_code(self, code: str, request: Request) -> None:
-        asked = request.payload.data
+        params = request.payload.data
         self.server.codes[code] = Code(
-            asked["redirect_uri"],
+            params["redirect_uri"],
             request.scope,
             request.user,
-            asked["code_challenge"],
-            asked["code_challenge_method"],
+            params["code_challenge"],
+            params["code_challenge_method"],
         )
 
     def query_authorization_code(self, code: str, client: Client) -> Code | None:
@@ -172,7 +173,7 @@ class Codes(AuthorizationCodeGrant):  # type: ignore[misc]
         return found
 
     def delete_authorization_code(self, authorization_code: Code) -> None:
-        pass  # it is gone since it was asked for
+        pass  # `query_authorization_code` has removed it
 
     def authenticate_user(self, authorization_code: Code) -> User:
         return authorization_code.user
@@ -185,7 +186,7 @@ class Refreshes(RefreshTokenGrant):  # type: ignore[misc]
     def authenticate_refresh_token(self, refresh_token: str) -> Token | None:
         found: Token | None = self.server.find(refresh_token)
         if found is not None and found.revoked:
-            # Somebody has it who should not (RFC 9700, 4.14.2): all that came of it is over.
+            # A reused refresh token was stolen (RFC 9700, 4.14.2): revoke all its descendants.
             for each in found.family:
                 each.revoked = True
             return None
@@ -200,7 +201,7 @@ class Refreshes(RefreshTokenGrant):  # type: ignore[misc]
 
 class Registration(ClientRegistrationEndpoint):  # type: ignore[misc]
     def authenticate_token(self, request: Any) -> str:
-        return "anybody"
+        return "anyone"
 
     def get_server_metadata(self) -> dict[str, Any]:
         found: dict[str, Any] = self.server.metadata
@@ -270,8 +271,11 @@ class Issuer(IssuerParameter):  # type: ignore[misc]
 
 
 class AuthlibServer(AuthorizationServer):  # type: ignore[misc]
-    """One at `issuer`. `methods` are the ways for a client to show who it is that it names; `lifetime` is that of access tokens in seconds;
-    `log` has a line for each request."""
+    """A server at `issuer`.
+
+    `methods` are the client authentication methods in its metadata; `lifetime` is that of access
+    tokens in seconds; `log` has a line for each request.
+    """
 
     def __init__(self, issuer: str) -> None:
         scopes = ["notes:read", "notes:write"]
@@ -314,7 +318,7 @@ class AuthlibServer(AuthorizationServer):  # type: ignore[misc]
         return next((each for each in self.tokens if token in (each.access_token, each.refresh_token)), None)
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Response:
-        """See `tests.fakes.authorization_server`."""
+        """Return the response to one request, as `tests.fakes.authorization_server` does."""
         path = urlsplit(target).path
         self.log.append(f"{method} {path}")
         named = {name.title(): value for name, value in headers.items()}
@@ -338,9 +342,9 @@ class AuthlibServer(AuthorizationServer):  # type: ignore[misc]
             case "POST", "/token":
                 found = self.create_token_response(request)
             case "POST", "/register":
-                asked = JsonRequest(method, request.uri, named)
-                asked.payload = Document(json.loads(body))
-                found = self.create_endpoint_response("client_registration", asked)
+                registration = JsonRequest(method, request.uri, named)
+                registration.payload = Document(json.loads(body))
+                found = self.create_endpoint_response("client_registration", registration)
             case "POST", "/introspect":
                 found = self.create_endpoint_response("introspection", request)
             case "POST", "/revoke":
@@ -349,7 +353,7 @@ class AuthlibServer(AuthorizationServer):  # type: ignore[misc]
                 found = Response(404)
         return found
 
-    # -- What authlib asks of its framework --------------------------------------------------------------------------------
+    # -- Hooks of authlib --------------------------------------------------------------------------
 
     def query_client(self, client_id: str) -> Client | None:
         return self.clients.get(client_id)

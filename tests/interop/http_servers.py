@@ -1,4 +1,4 @@
-"""Servers of others that listen for HTTP, as processes."""
+"""HTTP servers of other implementations, as processes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ PATIENCE: Final = 20.0
 
 
 class Servers:
-    """Runs all that are `wanted`, until it is closed. Each is the name of what serves and how it does:
+    """Run the `wanted` servers until closed. Each is a name and a mode:
 
-    - a file of the official Python SDK's here, with a mode of `sdk_http_server.py`: `("sdk_server", "sessions")`;
-    - a script for node, with its transport: `(".../server-everything/dist/index.js", "sse")`.
+    - a file here of the official Python SDK, with a mode of `sdk_http_server.py`: `("sdk_server",
+      "sessions")`;
+    - a node script, with its transport: `(".../server-everything/dist/index.js", "sse")`.
     """
 
     def __init__(self, *wanted: tuple[str, str]) -> None:
@@ -54,7 +55,11 @@ def _start(name: str, how: str, port: int) -> subprocess.Popen[bytes]:
 
 
 def free_port() -> int:
-    """For a server that cannot say which one it got. Systems give out others by themselves, so that nobody takes it meanwhile."""
+    """Return a free port for a server that cannot report one.
+
+    It lies outside the range from which the system assigns ports, so that no other process takes it
+    meanwhile.
+    """
     while True:
         port = random.randrange(10_000, 32_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):

@@ -1,11 +1,12 @@
-"""The official Python client (`mcp` 2.3) with a server of ours, in every mode and revision it has, over what it can be reached by.
+"""The official Python client (`mcp` 2.3) with our server, in every mode, revision and transport.
 
-The client cannot be told which of the older revisions to ask for, but it takes what the server offers instead: so a server
-that speaks one revision only decides. It runs on whatever runs the test, trio or asyncio, by way of anyio.
+The client cannot be told which stateful revision to request, but it accepts the one that the server
+offers: a server restricted to one revision decides. The client runs on the runtime of the test,
+trio or asyncio, through anyio. A stdio server is a child process; an HTTP server runs in the test
+on a socket and is shut down in order.
 
-A server on a pipe is a child; one over HTTP is served in the loop of the test, on a socket, and ends in order.
-
-The client checks each result against the official schema of the revision, which makes the tests more than what they say.
+The client validates each result by the official schema of the revision, so the tests check more
+than they assert.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 E, D, C, B, A = ALL
 
-# The client leaves the loop over a stream in its middle, and the rest to the garbage collector, of which trio complains.
+# The client abandons an async generator, which trio reports when it is garbage-collected.
 unfinished_streams = pytest.mark.filterwarnings(
     "ignore:Async generator '(httpx2|httpcore2)[.]:ResourceWarning"
 )
 
-# How a server is reached. On a pipe it runs on one of two runtimes; over HTTP these are the options of `serve_http`.
+# The transports: stdio servers by runtime, HTTP servers by options of `serve_http`.
 PIPES = {"stdio": "trio", "stdio-asyncio": "asyncio"}
 SITES: dict[str, dict[str, Any]] = {
     "http": {},
@@ -54,7 +55,7 @@ SITES: dict[str, dict[str, Any]] = {
 
 
 class Way(NamedTuple):
-    """How the client opens, which revisions the server is restricted to, what both then speak, and over what."""
+    """The client's mode, the server's revisions, the negotiated revision, and the transport."""
 
     mode: str
     served: tuple[str, ...]
@@ -65,7 +66,7 @@ class Way(NamedTuple):
         return f"{self.mode}-to-{self.spoken}-over-{self.over}"
 
     def knows(self, version: str) -> bool:
-        """Whether what is spoken has what came with `version`."""
+        """True if the negotiated revision includes what `version` introduced."""
         return ALL.index(self.spoken) <= ALL.index(version)
 
 
@@ -79,7 +80,7 @@ ALL_MODES = [*REVISIONS, Way(E, (), E), *(Way("auto", (version,), version) for v
 
 
 def over(*places: str, of: Sequence[Way] = REVISIONS) -> list[Way]:
-    """These ways over each of `places`. HTTP+SSE is there for those that begin with a handshake."""
+    """Return these ways over each of `places`. HTTP+SSE is only for those with a handshake."""
     return [
         way._replace(over=place)
         for place in places
@@ -89,7 +90,7 @@ def over(*places: str, of: Sequence[Way] = REVISIONS) -> list[Way]:
 
 
 def ways(*versions: str, places: Iterable[str] = ("stdio", "http")) -> pytest.MarkDecorator:
-    """The test is run in each of these revisions over each of these places."""
+    """Parametrize a test with these revisions over each of these places."""
     found = [way for way in over(*places) if way.spoken in versions]
     return pytest.mark.parametrize("way", found, ids=str)
 
@@ -109,9 +110,9 @@ every_stateful_revision = ways(D, C, B, A, places=["stdio", "http", "http+sse"])
 async def opened(
     way: Way, *, server: str = "our_server.py", through: Sequence[str] = (), **options: Any
 ) -> AsyncIterator[Client]:
-    """The client in conversation with `server`, one of ours.
+    """Yield the client connected to `server`, one of our files here.
 
-    `through` are the words of a program that starts what follows them, on a pipe; `options` are the client's own.
+    `through` is the command of a program that starts the stdio server; `options` are the client's.
     """
     with anyio.fail_after(20):
         if way.over in SITES:
@@ -122,7 +123,8 @@ async def opened(
                     yield client
         else:
             argv = [*through, sys.executable, str(HERE / server), PIPES[way.over], *way.served]
-            # The client gives a child little of its own environment; the tree under test has to be added.
+            # The client passes little of its environment to a child, so the tree under test is
+            # added.
             environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
             target = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
             async with Client(target, mode=way.mode, **options) as client:
@@ -131,11 +133,11 @@ async def opened(
 
 
 def load(file: str, *versions: str) -> Server:
-    """The server of one of the files here, afresh."""
+    """Load a fresh server from one of the files here."""
     spec = spec_from_file_location("interop_served", HERE / file)
     assert spec is not None
     assert spec.loader is not None
-    # The types that its functions name are looked up there.
+    # Annotations are resolved in the module, which must be importable by name.
     module = sys.modules["interop_served"] = module_from_spec(spec)
     argv, sys.argv = sys.argv, [file, "trio", *versions]
     try:
@@ -147,7 +149,7 @@ def load(file: str, *versions: str) -> Server:
 
 
 class Served(NamedTuple):
-    """Where a server is served over HTTP: its end begins with `stop`, and `exchanges` are those that are over."""
+    """A server over HTTP. Set `stop` to shut it down; `exchanges` are the finished ones."""
 
     url: str
     stop: trio.Event
@@ -156,7 +158,7 @@ class Served(NamedTuple):
 
 @asynccontextmanager
 async def served(server: Server, over: str = "http", **options: Any) -> AsyncIterator[Served]:
-    """`server` is served for as long as the block lasts, and ends in order. `options` are more of `serve_http`'s."""
+    """Serve `server` for the length of the block. `options` are more of `serve_http`'s."""
     stop = trio.Event()
     exchanges: list[Exchanged] = []
     serve = partial(serve_http, server, stop=stop, on_exchange=exchanges.append, **SITES[over], **options)
@@ -166,14 +168,14 @@ async def served(server: Server, over: str = "http", **options: Any) -> AsyncIte
 
 
 async def error_of(call: Awaitable[object]) -> tuple[int, object]:
-    """Code and data of the error that `call` ends with."""
+    """Return code and data of the error that `call` raises."""
     with pytest.raises(MCPError) as caught:
         await call
     return caught.value.code, caught.value.data
 
 
 async def pages(ask: Any, member: str, key: str = "name") -> list[list[str]]:
-    """What is on each page of a list, by the client's method that gives one page."""
+    """Return the entries of each page of a list, by the client's method for one page."""
     found = []
     cursor = None
     while True:

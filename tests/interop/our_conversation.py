@@ -1,9 +1,10 @@
-"""A server of ours that asks, for clients of other makers: `python our_conversation.py trio|asyncio [REVISION ...]`.
+"""Our server that requests input, for clients of others: `python our_conversation.py trio|asyncio
+[REVISION ...]`.
 
-Like `our_server.py` it is written for no runtime, and for no revision: whether a question is a request or part of an answer is
-not to be seen here. What it asks for is given back as text, so that a client learns how its answers were understood.
+Like `our_server.py` it depends on no runtime and on no revision. The tools return the responses as
+text, so that a client sees how they were understood.
 
-`hang` asks and never goes on; `cancelled` answers once a call of it was cancelled.
+`hang` requests input and never returns; `cancelled` returns once a call of `hang` was cancelled.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Meal(TypedDict):
 
 
 class Name(Struct):
-    """For whoever asks by hand."""
+    """A form that is returned instead of awaited."""
 
     name: str
 
@@ -70,12 +71,12 @@ gone = Event()
 visited: set[str] = set()
 
 
-# -- Forms -------------------------------------------------------------------------------------------------------------------
+# -- Forms -----------------------------------------------------------------------------------------
 
 
 @server.tool
 async def book(flight: str, context: Context) -> str:
-    """Ask twice, the second time only if there is a reason to."""
+    """Request input twice, the second time only if needed."""
     seats = await context.elicit(f"Seats on {flight}", Seats)
     if seats.action != "accept":
         return f"seats: {seats.action}"
@@ -87,21 +88,21 @@ async def book(flight: str, context: Context) -> str:
 
 @server.prompt
 async def greet(context: Context) -> str:
-    """A prompt that asks."""
+    """A prompt that requests input."""
     answer = await context.elicit("Who is it?", NAME)
     return f"Hello {answer.data.name}." if answer.action == "accept" else "Hello."
 
 
 @server.resource("memo://{day}", mime_type="text/plain")
 async def memo(day: str, context: Context) -> str:
-    """A resource that asks."""
+    """A resource that requests input."""
     answer = await context.elicit(f"Whose memo of {day}?", NAME)
     return f"{answer.data.name}'s {day}" if answer.action == "accept" else day
 
 
 @server.tool
 async def hang(context: Context) -> None:
-    """Ask, and nothing else."""
+    """Request input, and never return."""
     try:
         await context.elicit("Shall I go on?", NAME)
     finally:
@@ -110,12 +111,12 @@ async def hang(context: Context) -> None:
 
 @server.tool
 async def cancelled() -> str:
-    """Come back when a call of `hang` was cancelled."""
+    """Return when a call of `hang` was cancelled."""
     await gone.wait()
     return "yes"
 
 
-# -- Pages -------------------------------------------------------------------------------------------------------------------
+# -- URL elicitation -------------------------------------------------------------------------------
 
 
 def page(id: str) -> str:
@@ -124,13 +125,13 @@ def page(id: str) -> str:
 
 @server.tool
 async def visit(id: str, context: Context) -> str:
-    """Send the user to a page, and tell whether he agreed to go."""
+    """Send the user to a page, and return whether they agreed."""
     return (await context.elicit_url("Please log in.", page(id), elicitation_id=id)).action
 
 
 @server.tool
 def locked(id: str) -> str:
-    """Do nothing before the user was at a page."""
+    """Require a visit to a page first."""
     if id not in visited:
         raise UrlElicitationRequired("Log in first.", page(id), id)
     return "open"
@@ -138,17 +139,17 @@ def locked(id: str) -> str:
 
 @server.tool
 def unlock(id: str) -> None:
-    """The user is done at the page: what in the world happens there."""
+    """Record that the user has visited the page."""
     visited.add(id)
     server.elicitation_complete(id)
 
 
-# -- The model, and the roots ------------------------------------------------------------------------------------------------
+# -- Sampling and roots ----------------------------------------------------------------------------
 
 
 @server.tool
 async def say(text: str, context: Context) -> str:
-    """Have the model say something."""
+    """Let the model write something."""
     said = await context.sample(
         text,
         max_tokens=100,
@@ -156,7 +157,7 @@ async def say(text: str, context: Context) -> str:
         model_preferences=ModelPreferences(hints=[ModelHint("small")], speed_priority=1.0),
         temperature=0.5,
         stop_sequences=["."],
-        include_context="thisServer",  # left out, as this client does not say that it can
+        include_context="thisServer",  # dropped, because this client does not declare it
     )
     assert isinstance(said.content, TextContent)
     return f"{said.model}: {said.content.text} ({said.stop_reason})"
@@ -164,7 +165,7 @@ async def say(text: str, context: Context) -> str:
 
 @server.tool
 async def calculate(task: str, context: Context) -> str:
-    """Have the model use a tool for as long as it wants to."""
+    """Let the model use a tool as often as it wants."""
     messages = [SamplingMessage("user", TextContent(task))]
     while True:
         said = await context.sample(messages, max_tokens=100, tools=[ADD], tool_choice="auto")
@@ -181,16 +182,16 @@ async def calculate(task: str, context: Context) -> str:
 
 @server.tool
 async def where(context: Context) -> list[str]:
-    """Tell the roots."""
+    """Return the roots."""
     return [f"{root.name}={root.uri}" for root in await context.roots()]
 
 
-# -- By hand -----------------------------------------------------------------------------------------------------------------
+# -- Returned input requests -----------------------------------------------------------------------
 
 
 @server.tool
 def plan(context: Context) -> str | InputRequiredResult:
-    """Ask for one of everything at once, without waiting."""
+    """Return one input request of each kind at once."""
     name = context.input_response("name", NAME)
     said = context.input_response("model", CreateMessageResult)
     roots = context.input_response("roots", ListRootsResult)

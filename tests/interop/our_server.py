@@ -1,10 +1,11 @@
-"""A server of ours with one of everything, for clients of other makers: `python our_server.py trio|asyncio [REVISION ...]`.
+"""Our server with one of everything, for clients of others: `python our_server.py trio|asyncio
+[REVISION ...]`.
 
-It is written for no runtime: the first word says which one serves it. The others name the only revisions that it speaks;
-without any it speaks all. Its pages are short and its answers may be kept for a minute, so that a client meets both.
+The first argument names the runtime. The others restrict the revisions; without any, all are
+served. Pages are short and results may be cached for a minute, so that a client meets both.
 
-`cancelled` answers once a call of `wait` was cancelled: so a test sees a cancellation in the handler, and not only in the
-client that asked for it.
+`cancelled` returns once a call of `wait` was cancelled, so that a test sees the cancellation in the
+handler and not only in the client.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BOOKS = {"austen": ["emma", "persuasion"], "melville": ["moby-dick"], "morrison"
 
 
 class Weather(TypedDict):
-    """What `weather` gives."""
+    """The result of `weather`."""
 
     city: str
     celsius: float
@@ -73,7 +74,7 @@ def picture() -> Image:
 
 @server.tool
 async def count(to: int, context: Context) -> int:
-    """Count, and tell of each step."""
+    """Count, and report each step."""
     for step in range(1, to + 1):
         await context.progress(step, to, f"step {step}")
     return to
@@ -81,7 +82,7 @@ async def count(to: int, context: Context) -> int:
 
 @server.tool
 async def wait(context: Context) -> None:
-    """Never come back by itself; tell of the start."""
+    """Report the start, and never return."""
     await context.progress(0)
     try:
         await Event().wait()
@@ -91,14 +92,14 @@ async def wait(context: Context) -> None:
 
 @server.tool
 async def cancelled() -> str:
-    """Come back when a call of `wait` was cancelled."""
+    """Return when a call of `wait` was cancelled."""
     await gone.wait()
     return "yes"
 
 
 @server.tool
 def fail(how: str) -> str:
-    """Fail: with a reason that was written to be read, with an error of the protocol, or with an accident."""
+    """Fail: with a tool error, with a protocol error, or with an unexpected exception."""
     raise {
         "reason": ToolError("the disk is full"),
         "error": McpError(4001, "not today", {"tomorrow": True}),
@@ -108,26 +109,26 @@ def fail(how: str) -> str:
 
 @server.tool
 async def log(context: Context) -> None:
-    """Say something on every level, the least severe first."""
+    """Log on every level, the least severe first."""
     for level in LOGGING_LEVELS:
         await context.log(level, {"severity": level}, logger="our.server")
 
 
 @server.tool
 def learn(name: str) -> None:
-    """Offer one tool more, of that name."""
+    """Add a tool of that name."""
     server.add_tool(lambda: "learned", name=name, description="It was learned.")
 
 
 @server.tool
 def forget(name: str) -> None:
-    """Offer the tool of that name no longer."""
+    """Remove the tool of that name."""
     server.remove_tool(name)
 
 
 @server.tool
 def change(what: str) -> None:
-    """Say that something has changed: `tools`, `prompts`, `resources`, or the resource with that URI."""
+    """Announce a change: `tools`, `prompts`, `resources`, or the resource with that URI."""
     if "://" in what:
         server.changed(resource=what)
     else:
@@ -136,13 +137,13 @@ def change(what: str) -> None:
 
 @server.tool
 def pid() -> int:
-    """The process to send signals to."""
+    """Return the process id."""
     return os.getpid()
 
 
 @server.resource("memo://today", mime_type="text/plain", cache=Cache(5))
 def today() -> str:
-    """What is to be done today."""
+    """Today's tasks."""
     return "Buy milk."
 
 
@@ -154,7 +155,7 @@ def logo() -> bytes:
 
 @server.resource("memo://later", mime_type="text/plain")
 def later() -> str:
-    """What can wait."""
+    """Later tasks."""
     return "Sell milk."
 
 
@@ -181,8 +182,8 @@ def review(code: str, tone: str = "kind") -> list[PromptMessage]:
     """Ask for a review.
 
     Args:
-        code: what to look at.
-        tone: how to say it.
+        code: the code.
+        tone: the tone of the review.
     """
     return [
         PromptMessage(role="user", content=TextContent(f"Review this, be {tone}: {code}")),
@@ -192,7 +193,7 @@ def review(code: str, tone: str = "kind") -> list[PromptMessage]:
 
 @server.prompt
 def greet(name: str) -> str:
-    """Greet somebody."""
+    """Greet a person."""
     return f"Hello {name}."
 
 

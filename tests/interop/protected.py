@@ -1,6 +1,7 @@
-"""A server of ours that wants tokens, for clients of anybody; and what a client needs to log in: a user who agrees.
+"""Our server with authorization, for clients of others, and a user who agrees to every login.
 
-The authorization server is the fake one, or whatever `make` makes. A browser is a request to it.
+The authorization server is the fake one, or the one that `make` builds. A browser is an HTTP
+request to it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def notes() -> Server:
 
     @server.tool
     def whoami(context: Context) -> str:
-        """Who asks."""
+        """Return the principal."""
         return context.principal
 
     @server.tool
     def erase(context: Context) -> str:
-        """What takes more."""
+        """A tool that needs another scope."""
         assert context.grant is not None
         return " ".join(sorted(context.grant.scopes))
 
@@ -54,7 +55,10 @@ async def protected(
     verifier: Callable[[Any, str], Verifier] = lambda issuer, url: JwtVerifier(issuer.issuer, url),
     **options: Any,
 ) -> AsyncIterator[tuple[Any, str]]:
-    """The authorization server, and the URL of what it protects. `options` are more of the guard's."""
+    """Yield the authorization server and the URL of the protected one.
+
+    `options` are more of the resource server's.
+    """
     async with trio.open_nursery() as nursery:
         issuer = await nursery.start(partial(authorization_server.serve, make=make))
         port = free_port()
@@ -74,13 +78,13 @@ async def protected(
 
 
 async def browse(url: str) -> str:
-    """A browser whose user agrees to everything: where it is sent back."""
+    """Log in with a browser whose user agrees, and return the redirect URL."""
     async with httpx2.AsyncClient() as http:
         return str((await http.get(url)).headers["location"])
 
 
 def login(storage: TokenStorage | None = None, **profile: Any) -> Login:
-    """One of our client's, by that browser."""
+    """Return a login configuration of our client with this browser."""
     return Login(
         profile=ClientProfile(redirect_uri=BACK, **profile), storage=storage or MemoryStorage(), browse=browse
     )

@@ -1,6 +1,7 @@
-"""nginx and haproxy of the system as processes, which terminate TLS and HTTP/2 before a server on this machine.
+"""nginx and haproxy as processes, which terminate TLS and HTTP/2 in front of a server on this
+machine.
 
-They are Debian's, and the tests that need one are skipped where it is not installed.
+They are Debian's. A test that needs one is skipped where it is not installed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ __all__ = ["haproxy", "nginx"]
 
 PATIENCE: Final = 20.0
 
-# `{h2}` is how it is told to speak HTTP/2 behind, `{requests}` how many requests a connection is good for. What is streamed has to
-# pass at once.
+# `{h2}` selects HTTP/2 to the backend, `{requests}` the requests per connection. Streams are not
+# buffered.
 NGINX: Final = """
 daemon off;
 pid {place}/nginx.pid;
@@ -75,7 +76,7 @@ backend behind
 
 @contextmanager
 def nginx(place: Path, authority: trustme.CA, behind: int, *, requests: int = 1000) -> Iterator[str]:
-    """Before the server at the port `behind`; gives its URL."""
+    """Run nginx in front of the port `behind`, and yield its URL."""
     words = ["nginx", "-p", str(place), "-e", f"{place}/nginx.log", "-c", f"{place}/nginx.conf"]
     settings = NGINX.replace("{requests}", str(requests))
     with _running(words, place, place / "nginx.conf", settings, authority, behind) as url:
@@ -84,7 +85,10 @@ def nginx(place: Path, authority: trustme.CA, behind: int, *, requests: int = 10
 
 @contextmanager
 def haproxy(place: Path, authority: trustme.CA, behind: int, *, http2: bool = True) -> Iterator[str]:
-    """The same; it speaks HTTP/2 behind too, unless told otherwise."""
+    """Run haproxy in front of the port `behind`, and yield its URL.
+
+    It uses HTTP/2 to the backend too, unless `http2` is false.
+    """
     settings = HAPROXY.replace("{h2}", " proto h2" if http2 else "")
     words = ["haproxy", "-db", "-f", f"{place}/haproxy.cfg"]
     with _running(words, place, place / "haproxy.cfg", settings, authority, behind) as url:

@@ -1,7 +1,8 @@
-"""A server written with the official Python SDK (`mcp` 2.3) that wants tokens, as the SDK protects it; and the SDK as an authorization
-server, with everything in memory.
+"""A server of the official Python SDK (`mcp` 2.3) with the SDK's authorization, and the SDK as an
+authorization server.
 
-It is served in the loop of the test, by hypercorn on trio, so that a test can see and change what it knows.
+Everything is in memory. hypercorn serves it on trio in the test, so that a test can read and change
+its state.
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ USER: Final = "alice"
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Lets everybody in. `grants` are the scopes that the user agrees to, one login after the other, and then all that are asked for; `lifetime` is that of access
-    tokens, in seconds; what was done is in `log`."""
+    """A provider that lets every user log in.
+
+    `grants` are the scopes that the user agrees to, one login after the other, and after them all
+    requested ones. `lifetime` is that of access tokens, in seconds. `log` has what was done.
+    """
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}
@@ -141,7 +145,7 @@ def notes(url: str, issuer: str, scopes: list[str], **protection: Any) -> Any:
 
     @server.tool()
     def whoami() -> str:
-        """Who asks."""
+        """Return the principal."""
         token = get_access_token()
         assert token is not None
         return f"{token.subject} by {token.client_id}"
@@ -157,8 +161,11 @@ async def protected_by_sdk(
     issuer: str | None = None,
     protection: Callable[[str], dict[str, Any]],
 ) -> AsyncIterator[str]:
-    """The URL of the server, served in one of the ways of `sdk_http_server.py`. `protection` is told it, and gives options of `MCPServer`;
-    without an `issuer` the server is its own."""
+    """Yield the URL of the server, served in a mode of `sdk_http_server.py`.
+
+    `protection` gets the URL and returns options of `MCPServer`. Without an `issuer` the server is
+    its own authorization server.
+    """
     port = free_port()
     root = f"http://127.0.0.1:{port}"
     url = f"{root}/sse" if how == "sse" else f"{root}/mcp"

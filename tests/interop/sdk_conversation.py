@@ -1,10 +1,13 @@
-"""A server that asks, written with the low-level part of the official Python SDK, for our client: `python sdk_conversation.py`.
+"""A server of the official Python SDK's low-level part that requests input:
 
-Its tools are written once for both eras. `Talk.ask` is what the SDK leaves to its users: a request on behalf of the call or, in
-2026-07-28, `input_required` with all answers so far in the state.
+`python sdk_conversation.py`.
 
-`hang` asks and never goes on; `cancelled` answers once a call of it was cancelled. `known` answers with the roots that the server
-has asked for when it was told that they are others.
+Its tools are written once for both eras. `ToolCallContext.ask` is what the SDK leaves to its users:
+a request on behalf of the call or, in 2026-07-28, `input_required` with all responses so far in the
+state.
+
+`hang` requests input and never returns; `cancelled` returns once a call of `hang` was cancelled.
+`known` returns the roots that the server requested after a change notification.
 """
 
 from __future__ import annotations
@@ -47,15 +50,15 @@ roots_known = anyio.Event()
 roots: list[str] = []
 
 
-class Required(Exception):
-    """The end of a call whose answer is a question."""
+class InputRequired(Exception):
+    """Ends a call with an input-required result."""
 
     def __init__(self, result: t.InputRequiredResult) -> None:
         self.result = result
 
 
-class Talk:
-    """One call, and what was asked for it."""
+class ToolCallContext:
+    """One call, and the input requested for it."""
 
     def __init__(self, context: Context, params: t.CallToolRequestParams) -> None:
         self.session, self.id = context.session, context.request_id
@@ -65,11 +68,11 @@ class Talk:
             self.answers[key] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     async def ask(self, **questions: t.InputRequest) -> list[Any]:
-        """All of `questions` at once; gives the answers in their order."""
+        """Request all `questions` at once, and return the responses in their order."""
         missing = {key: question for key, question in questions.items() if key not in self.answers}
         if missing and self.modern:
             state = json.dumps(self.answers)
-            raise Required(t.InputRequiredResult(input_requests=missing, request_state=state))
+            raise InputRequired(t.InputRequiredResult(input_requests=missing, request_state=state))
         try:
             async with anyio.create_task_group() as group:
                 for key, question in missing.items():
@@ -88,8 +91,8 @@ def form(message: str, schema: dict[str, Any]) -> t.ElicitRequest:
     return t.ElicitRequest(params=t.ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
-async def book(talk: Talk) -> str:
-    """Ask twice, the second time only if there is a reason to."""
+async def book(talk: ToolCallContext) -> str:
+    """Request input twice, the second time only if needed."""
     [seats] = await talk.ask(seats=form("Seats", SEATS))
     if seats.action != "accept":
         return f"seats: {seats.action}, {seats.content}"
@@ -97,14 +100,14 @@ async def book(talk: Talk) -> str:
     return f"{seats.content}, {meal.action}: {meal.content}"
 
 
-async def pester(talk: Talk, about: str) -> str:
-    """Ask for ever."""
+async def pester(talk: ToolCallContext, about: str) -> str:
+    """Request input for ever."""
     while True:
         await talk.ask(**{f"{about} {len(talk.answers)}": form("And now?", MEAL)})
 
 
-async def hang(talk: Talk) -> str:
-    """Ask, and nothing else."""
+async def hang(talk: ToolCallContext) -> str:
+    """Request input, and never return."""
     try:
         await talk.ask(on=form("Shall I go on?", MEAL))
     finally:
@@ -112,8 +115,8 @@ async def hang(talk: Talk) -> str:
     return "on"
 
 
-async def cancelled(talk: Talk) -> str:
-    """Come back when a call of `hang` was cancelled."""
+async def cancelled(talk: ToolCallContext) -> str:
+    """Return when a call of `hang` was cancelled."""
     await gone.wait()
     return "yes"
 
@@ -126,28 +129,28 @@ def page(id: str, *, modern: bool) -> t.ElicitRequestURLParams:
     )
 
 
-async def visit(talk: Talk, id: str) -> str:
-    """Send the user to a page, and tell whether he agreed to go."""
+async def visit(talk: ToolCallContext, id: str) -> str:
+    """Send the user to a page, and return whether they agreed."""
     [answer] = await talk.ask(page=t.ElicitRequest(params=page(id, modern=talk.modern)))
     return f"{answer.action}, {answer.content}"
 
 
-async def locked(talk: Talk, id: str) -> str:
-    """Do nothing before the user was at a page."""
+async def locked(talk: ToolCallContext, id: str) -> str:
+    """Require a visit to a page first."""
     if id not in visited:
         raise UrlElicitationRequiredError([page(id, modern=False)], "Log in first.")
     return "open"
 
 
-async def unlock(talk: Talk, id: str) -> str:
-    """The user is done at the page."""
+async def unlock(talk: ToolCallContext, id: str) -> str:
+    """Record that the user has visited the page."""
     visited.add(id)
     await talk.session.send_elicit_complete(id)
     return "done"
 
 
-async def calculate(talk: Talk, task: str) -> str:
-    """Have the model use a tool for as long as it wants to."""
+async def calculate(talk: ToolCallContext, task: str) -> str:
+    """Let the model use a tool as often as it wants."""
     messages = [t.SamplingMessage(role="user", content=t.TextContent(text=task))]
     while True:
         params = t.CreateMessageRequestParams(
@@ -181,26 +184,26 @@ def saying(text: str) -> t.CreateMessageRequest:
     )
 
 
-async def say(talk: Talk, text: str) -> str:
-    """Have the model say something."""
+async def say(talk: ToolCallContext, text: str) -> str:
+    """Let the model write something."""
     [said] = await talk.ask(said=saying(text))
     return f"{said.model}: {said.content.text} ({said.stop_reason})"
 
 
-async def where(talk: Talk) -> str:
-    """Tell the roots."""
+async def where(talk: ToolCallContext) -> str:
+    """Return the roots."""
     [answer] = await talk.ask(roots=t.ListRootsRequest())
     return ", ".join(f"{root.name}={root.uri}" for root in answer.roots)
 
 
-async def known(talk: Talk) -> str:
-    """Tell the roots that the server knows of, once it does."""
+async def known(talk: ToolCallContext) -> str:
+    """Return the roots of the latest change, once they are known."""
     await roots_known.wait()
     return ", ".join(roots)
 
 
-async def plan(talk: Talk) -> str:
-    """Ask for one of everything at once."""
+async def plan(talk: ToolCallContext) -> str:
+    """Request one input of each kind at once."""
     name, said, places = await talk.ask(
         name=form("Who plans?", MEAL), model=saying("Plan."), roots=t.ListRootsRequest()
     )
@@ -221,8 +224,8 @@ async def call_tool(
     context: Context, params: t.CallToolRequestParams
 ) -> t.CallToolResult | t.InputRequiredResult:
     try:
-        text = await TOOLS[params.name](Talk(context, params), **(params.arguments or {}))
-    except Required as required:
+        text = await TOOLS[params.name](ToolCallContext(context, params), **(params.arguments or {}))
+    except InputRequired as required:
         return required.result
     return t.CallToolResult(content=[t.TextContent(text=text)])
 

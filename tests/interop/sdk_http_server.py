@@ -1,7 +1,7 @@
-"""One of the servers that are written with the official Python SDK, over HTTP: `python sdk_http_server.py FILE MODE PORT`.
+"""A server of the official Python SDK over HTTP: `python sdk_http_server.py FILE MODE PORT`.
 
-FILE is the name of the server's file here, without `.py`. MODE is how it is served, at /mcp: `sessions`, `stateless` or `json`, which
-is with sessions too; or `sse` for HTTP+SSE of 2024-11-05, at /sse.
+FILE is the name of the server's file here, without `.py`. MODE is `sessions`, `stateless` or `json`
+(with sessions), at /mcp; or `sse` for HTTP+SSE of 2024-11-05, at /sse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The same server as `our_server.py`, or nearly, written with the official Python SDK, for our client: `python sdk_server.py`.
+"""Nearly the same server as `our_server.py`, written with the official Python SDK: `python
+sdk_server.py`.
 
-It runs on asyncio, so that two runtimes talk to each other, and it differs where the SDK does: an unknown tool, for one, is
-a result there, and an output schema is made for every tool. `refuse` is here because of the first.
+It runs on asyncio, so that two runtimes talk to each other. It differs where the SDK does: an
+unknown tool is a result there, and every tool has an output schema. `refuse` is here because of the
+first.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ PNG = b64decode(
 
 
 class Weather(TypedDict):
-    """What `weather` gives."""
+    """The result of `weather`."""
 
     city: str
     celsius: float
@@ -62,7 +64,7 @@ def picture() -> Image:
 
 @server.tool()
 async def count(to: int, context: Context) -> int:
-    """Count, and tell of each step."""
+    """Count, and report each step."""
     for step in range(1, to + 1):
         await context.report_progress(step, to, f"step {step}")
     return to
@@ -70,7 +72,7 @@ async def count(to: int, context: Context) -> int:
 
 @server.tool()
 async def wait(context: Context) -> str:
-    """Never come back by itself; tell of the start."""
+    """Report the start, and never return."""
     await context.report_progress(0)
     try:
         await anyio.sleep_forever()
@@ -82,7 +84,7 @@ async def wait(context: Context) -> str:
 
 @server.tool()
 async def cancelled() -> str:
-    """Come back when a call of `wait` was cancelled."""
+    """Return when a call of `wait` was cancelled."""
     await gone.wait()
     return "yes"
 
@@ -102,19 +104,19 @@ def fail() -> str:
 
 @server.tool()
 def refuse() -> str:
-    """Answer with an error of the protocol."""
+    """Raise a protocol error."""
     raise MCPError(4001, "not today", {"tomorrow": True})
 
 
 class Seats(BaseModel):
-    """What `book` asks for first."""
+    """The first form of `book`."""
 
     count: int = Field(ge=1, le=8)
     where: str = "aisle"
 
 
 class Sure(BaseModel):
-    """What it asks for then."""
+    """The second form of `book`."""
 
     sure: bool
 
@@ -133,13 +135,15 @@ def book(
     wanted: Annotated[Seats, Resolve(seats)],
     sure: Annotated[ElicitationResult[Sure], Resolve(sure)],
 ) -> str:
-    """Ask twice, the second time because of the first answer. What was said is sealed meanwhile (2026-07-28)."""
+    """Request input twice, the second time because of the first response, which is sealed
+    (2026-07-28).
+    """
     return f"{wanted.count} by the {wanted.where} on {flight}: {sure.action}"
 
 
 @server.resource("memo://today", mime_type="text/plain")
 def today() -> str:
-    """What is to be done today."""
+    """Today's tasks."""
     return "Buy milk."
 
 

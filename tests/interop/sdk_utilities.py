@@ -1,8 +1,9 @@
-"""A server written with the low-level part of the official Python SDK, for what its high-level part cannot do or does not
-declare: pages, log levels, subscriptions, hints on how long answers stay good. For our client: `python sdk_utilities.py`.
+"""A server of the official Python SDK's low-level part: `python sdk_utilities.py`.
 
-There are five of everything, `n0` to `n4`, two on a page. Cursors are what the specification allows and nobody expects: one
-is the empty string. The first cursor of the prompts that comes back is refused, as if the list had changed meanwhile.
+It has what the high-level part cannot do or does not declare: pages, log levels, subscriptions,
+caching hints. There are five of everything, `n0` to `n4`, two on a page. Cursors are unusual but
+allowed: one is the empty string. The first prompts cursor that comes back is rejected, as if the
+list had changed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Context = ServerRequestContext[Any, Any]
 
 LEVELS: tuple[t.LoggingLevel, ...] = get_args(t.LoggingLevel)  # the least severe first
 NAMES = [f"n{number}" for number in range(5)]
-CURSORS = {None: 0, "": 2, "four": 4}  # where a page begins
+CURSORS = {None: 0, "": 2, "four": 4}  # the start of each page
 stale = {"prompts/list"}
 level = "info"
 subscribed: set[str] = set()
@@ -44,7 +45,7 @@ ended = anyio.Semaphore(0)
 
 
 def page(context: Context, params: t.PaginatedRequestParams | None) -> tuple[list[str], str | None]:
-    """The names on the page that is asked for, and the cursor of the next one."""
+    """Return the names on the requested page, and the next cursor."""
     cursor = params.cursor if params is not None else None
     if cursor not in CURSORS or (cursor is not None and context.method in stale):
         stale.discard(context.method)
@@ -90,9 +91,9 @@ async def call_tool(context: Context, params: t.CallToolRequestParams) -> t.Call
 
 
 async def log(context: Context) -> None:
-    """Say something on every level."""
+    """Log on every level."""
     for each in LEVELS:
-        # Before 2026-07-28 what is severe enough is for the server's author to know.
+        # Before 2026-07-28 the SDK leaves the log level to the server's author.
         if context.protocol_version >= "2026" or LEVELS.index(each) >= LEVELS.index(level):
             await context.session.send_log_message(
                 each, {"severity": each}, logger="their.server", related_request_id=context.request_id
@@ -100,13 +101,13 @@ async def log(context: Context) -> None:
 
 
 async def count(context: Context) -> None:
-    """Tell of two steps, of a whole that is not known and in a unit that is not whole."""
+    """Report two steps, without a total and with fractions."""
     await context.session.report_progress(0.5)
     await context.session.report_progress(0.75, message="nearly")
 
 
 async def change(context: Context, what: str) -> None:
-    """Say that something has changed."""
+    """Announce a change."""
     session = context.session
     if context.protocol_version >= "2026":
         await bus.publish(EVENTS[what]() if what in EVENTS else ResourceUpdated(what))
@@ -121,12 +122,12 @@ async def change(context: Context, what: str) -> None:
 
 
 async def end(context: Context) -> None:
-    """End what is listened to, as a server does that is told to end."""
+    """End the subscriptions, as a server does at shutdown."""
     listening.close()
 
 
 async def deaf(context: Context, times: int) -> None:
-    """Come back when `times` somebody has stopped listening."""
+    """Return when `times` subscriptions have ended."""
     for _ in range(times):
         await ended.acquire()
 
@@ -146,7 +147,7 @@ EVENTS: dict[str, Callable[[], ServerEvent]] = {
 
 
 async def complete(context: Context, params: t.CompleteRequestParams) -> t.CompleteResult:
-    """Suggest what it was asked, in words."""
+    """Return values that describe the request."""
     ref = params.ref.name if isinstance(params.ref, t.PromptReference) else params.ref.uri
     if ref == "nothing":
         raise MCPError(t.INVALID_PARAMS, "there is no such prompt")

@@ -1,6 +1,7 @@
-"""Our ASGI applications under real servers, hypercorn on trio and uvicorn on asyncio, in conversation with the official Python client.
+"""Our ASGI applications under real servers, hypercorn on trio and uvicorn on asyncio, with the
+official Python client.
 
-All are in one process, on the runtime of the server: the client runs on either, by way of anyio.
+Everything runs in one process, on the server's runtime: the client runs on either, through anyio.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     Serving = Callable[[App], AbstractAsyncContextManager[str]]
 
 pytestmark = [
-    # The client has a word of warning for whatever the last revision no longer has, also where an older one is spoken.
+    # The client warns of features that the last revision removed, even in an older one.
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-    # It does not read the streams of events to their end; trio notices what asyncio does not.
+    # It abandons event streams before their end, which trio reports and asyncio does not.
     pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning"),
 ]
 
@@ -129,7 +130,9 @@ async def converse(
             for number in range(20):
                 group.start_soon(echo, number)
         assert sorted(map(int, texts)) == list(range(20))
-        if sessions or mode != "legacy":  # otherwise nobody can be asked, nor told of a cancellation
+        if (
+            sessions or mode != "legacy"
+        ):  # without a stream, input requests and cancellations cannot reach the client
             assert text(await client.call_tool("ask", {})) == "file:///a"
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "wait", {})
@@ -144,7 +147,9 @@ async def converse(
 @pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "stateless"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_official_client(runtime: str, mode: str, sessions: bool, mounted: bool) -> None:
+def test_asgi_under_real_server_with_sdk_client(
+    runtime: str, mode: str, sessions: bool, mounted: bool
+) -> None:
     run(runtime, converse, mode, sessions, mounted)
 
 
@@ -155,7 +160,7 @@ def raw(verb: str, headers: list[tuple[bytes, bytes]], body: bytes = b"", length
 
 
 async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
-    """What these servers make of a stream, of hanging up, of a body that is too long, and of the end."""
+    """Check streams, disconnects, a body over the limit, and the shutdown under these servers."""
     lived: list[str] = []
 
     @asynccontextmanager
@@ -212,11 +217,11 @@ async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
             listening = await connect()
             await listening.send(raw("GET", [*GET, *session]))
             assert (await listening.receive()).startswith(b"HTTP/1.1 200")
-    # Stopped while somebody listens.
+    # Shutdown while a client is subscribed.
     assert lived == ["in", "out"]
     await listening.aclose()
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_bytes_and_ends(runtime: str) -> None:
+def test_asgi_under_real_server_streams_and_shutdown(runtime: str) -> None:
     run(runtime, bytes_and_ends)

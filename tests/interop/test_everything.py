@@ -1,6 +1,8 @@
-"""Our client and our command drive `@modelcontextprotocol/server-everything`, written in TypeScript, over stdio.
+"""Our client and our command with `@modelcontextprotocol/server-everything`, written in TypeScript,
+over stdio.
 
-The server knows the stateful revisions only, so finding that out is part of each test that does not name a revision.
+The server supports the stateful revisions only, so every test that does not name a revision
+includes the fallback.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def argv(node_modules: Path) -> list[str]:
 @asynccontextmanager
 async def opened(argv: list[str], *versions: str, **options: Any) -> AsyncIterator[Client]:
     with trio.fail_after(20):
-        # It does not end while one of its operations runs, even a cancelled one: not worth two seconds of each test.
+        # The server does not exit while an operation runs, even a cancelled one; do not wait two
+        # seconds for it.
         grace = Grace(stdin=0.1)
         async with connect_stdio(
             argv, versions=versions or ALL, stderr="discard", grace=grace, **options
@@ -55,7 +58,7 @@ async def opened(argv: list[str], *versions: str, **options: Any) -> AsyncIterat
 
 
 @pytest.mark.parametrize("version", [D, C, B, A])
-async def test_it_is_opened_in_each_revision_that_it_knows(argv: list[str], version: str) -> None:
+async def test_node_server_each_revision_opens(argv: list[str], version: str) -> None:
     async with opened(argv, version) as client:
         assert client.peer.dialect.version == version
         assert client.peer.info is not None
@@ -66,19 +69,19 @@ async def test_it_is_opened_in_each_revision_that_it_knows(argv: list[str], vers
 
 
 @pytest.mark.requirement("PROBE-2")
-async def test_the_newest_common_revision_is_found(argv: list[str]) -> None:
+async def test_node_server_newest_common_revision_is_negotiated(argv: list[str]) -> None:
     async with opened(argv) as client:
         assert client.peer.dialect.version == D
         assert client.peer.instructions is not None
 
 
-async def test_a_revision_that_it_does_not_know_fails_with_the_cause(argv: list[str]) -> None:
+async def test_node_server_unsupported_revision_fails_with_cause(argv: list[str]) -> None:
     with pytest.raises(ConnectFailed, match=f"does not speak {E}"):
         async with opened(argv, E):
             pass
 
 
-async def test_tools(argv: list[str]) -> None:
+async def test_node_server_tools_are_called(argv: list[str]) -> None:
     async with opened(argv) as client:
         tools = {tool.name: tool for tool in await client.list_tools()}
         annotations = tools["get-sum"].annotations
@@ -117,7 +120,7 @@ async def test_tools(argv: list[str]) -> None:
         assert embedded.resource.uri == "demo://resource/dynamic/text/1"
 
 
-async def test_resources_and_prompts(argv: list[str]) -> None:
+async def test_node_server_resources_and_prompts_are_read(argv: list[str]) -> None:
     async with opened(argv) as client:
         resources = await client.list_resources()
         assert "architecture.md" in {found.name for found in resources}
@@ -148,7 +151,7 @@ async def test_resources_and_prompts(argv: list[str]) -> None:
 
 
 @pytest.mark.requirement("CXL-9")
-async def test_progress_and_cancellation(argv: list[str]) -> None:
+async def test_node_server_progress_and_cancellation(argv: list[str]) -> None:
     tool = "trigger-long-running-operation"
     async with opened(argv) as client:
         told: list[tuple[float, float | None, str | None]] = []
@@ -160,7 +163,8 @@ async def test_progress_and_cancellation(argv: list[str]) -> None:
         ]
         assert told == [(1, 3, None), (2, 3, None), (3, 3, None)]
 
-        # It goes on with what was cancelled, and tells of it. None of that may reach the caller or disturb the rest.
+        # The server continues a cancelled call and reports progress. Neither may reach the caller
+        # or disturb other calls.
         told.clear()
         with trio.CancelScope() as scope:
 
@@ -177,33 +181,33 @@ async def test_progress_and_cancellation(argv: list[str]) -> None:
 
 @pytest.mark.requirement("LOG-3", "COMP-2", "PAGE-5", "RES-4")
 @pytest.mark.parametrize("version", [D, A])
-async def test_suggestions_lists_log_messages_and_updates(argv: list[str], version: str) -> None:
+async def test_node_server_completion_pages_logs_and_updates(argv: list[str], version: str) -> None:
     heard: list[Any] = []
     async with opened(argv, version, on_log=lambda message: heard.append(message.data)) as client:
         assert (await client.complete("completable-prompt", "department", "S")).values == ["Sales", "Support"]
         names = await client.complete("completable-prompt", "name", "", arguments={"department": "Sales"})
-        # What is chosen already can be said since 2025-06-18.
+        # `context` exists since 2025-06-18.
         assert names.values == (["David", "Eve", "Frank"] if version == D else [])
         template = "demo://resource/dynamic/text/{resourceId}"
         assert (await client.complete(template, "resourceId", "7")).values == ["7"]
         assert (await client.complete(template, "resourceId", "x")).values == []
-        # An argument that there is not is one without suggestions here; COMP-4 has -32602 for it.
+        # The server returns no values for an unknown argument; COMP-4 requires -32602.
         assert (await client.complete("completable-prompt", "nothing", "")).values == []
         for nothing in "nothing", "demo://{nothing}":
             with pytest.raises(PeerError) as unknown:
                 await client.complete(nothing, "x", "")
             assert unknown.value.code == -32602
 
-        # It has no pages, and does not look at cursors; PAGE-6 has -32602 for one that was not given out.
+        # The server has no pages and ignores cursors; PAGE-6 requires -32602 for an unknown one.
         for what in "tools", "resources", "resources/templates", "prompts":
             page = await client.request(f"{what}/list", {"cursor": "made up"})
             assert page == await client.request(f"{what}/list")
             assert page.next_cursor is None
 
         one, two = (template.replace("{resourceId}", number) for number in "12")
-        toggle = "toggle-subscriber-updates"  # tells of one update at once, of more in five seconds
+        toggle = "toggle-subscriber-updates"  # one update at once, more every five seconds
         async with client.listen(uris=[one]) as changes:
-            while not heard:  # over HTTP it comes on another stream  # noqa: ASYNC110
+            while not heard:  # over HTTP it arrives on another stream  # noqa: ASYNC110
                 await trio.sleep(0.01)
             [said] = heard
             assert said.startswith(f"Received Subscribe Resource request for URI: {one} ")
@@ -219,18 +223,20 @@ async def test_suggestions_lists_log_messages_and_updates(argv: list[str], versi
         assert len(heard) == 1
 
 
-# -- What it asks ------------------------------------------------------------------------------------------------------------
+# -- Input requests --------------------------------------------------------------------------------
 
 
 def raw(text: str) -> Any:
-    """What it was answered: its tools that ask show that as JSON at the end."""
+    """Return the response that the server got: its tools print it as JSON at the end."""
     return json.loads(text[text.index("{") :])
 
 
 @pytest.mark.requirement("ELIC-1", "ELIC-9", "ELIC-11")
 @pytest.mark.parametrize("version", [D, C])
-async def test_its_form_is_filled_in(argv: list[str], version: str) -> None:
-    """It shows the same form in each revision, with all kinds of fields that there are in the newer one."""
+async def test_node_server_form_is_answered(argv: list[str], version: str) -> None:
+    """It shows the same form in each revision, with all kinds of fields that there are in the
+    newer one.
+    """
     tool = "trigger-elicitation-request"
     answers: list[Any] = [{"name": "Ada", "integer": 7}, ElicitResult(action="decline"), None]
     asked: list[Any] = []
@@ -263,7 +269,7 @@ async def test_its_form_is_filled_in(argv: list[str], version: str) -> None:
 
 
 @pytest.mark.requirement("ELIC-14", "ELIC-15", "ELIC-16")
-async def test_its_page_is_visited(argv: list[str]) -> None:
+async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
     answers: list[Any] = [{}, ElicitResult(action="decline"), None, {}]
     asked: list[Any] = []
 
@@ -277,7 +283,7 @@ async def test_its_page_is_visited(argv: list[str]) -> None:
     async with opened(argv, D, on_elicit=visit, elicitation=pages) as client:
         for action in "accept", "decline", "cancel":
             assert raw((await client.call_tool(tool, page)).text) == {"action": action}
-        # It may also say that the user has to go somewhere else first, and the same call a second time is well.
+        # The server may also require a visit to a URL first, after which the same call succeeds.
         with pytest.raises(PeerError) as required:
             await client.call_tool(tool, {**page, "errorPath": True})
         assert required.value.code == -32042
@@ -291,7 +297,7 @@ async def test_its_page_is_visited(argv: list[str]) -> None:
 
 @pytest.mark.requirement("SAMP-1", "SAMP-3", "SAMP-12")
 @pytest.mark.parametrize("version", [D, A])
-async def test_its_question_to_the_model_is_answered(argv: list[str], version: str) -> None:
+async def test_node_server_sampling_is_answered(argv: list[str], version: str) -> None:
     said = CreateMessageResult(
         role="assistant", content=TextContent("Hello"), model="small-1", stop_reason="endTurn"
     )
@@ -322,12 +328,14 @@ async def test_its_question_to_the_model_is_answered(argv: list[str], version: s
 
 @pytest.mark.requirement("ROOT-1", "ROOT-2")
 @pytest.mark.parametrize("version", [D, A])
-async def test_it_asks_for_the_roots_again_when_they_change(argv: list[str], version: str) -> None:
+async def test_node_server_requests_roots_again_after_change(argv: list[str], version: str) -> None:
     places = ["file:///home/me", "file:///work"]
     updates, updated = trio.open_memory_channel[Any](10)
 
     async def uris(client: Client) -> list[str]:
-        """It asks once, by itself, and again when it is told that they are others. It says when it has them."""
+        """The server requests the roots once by itself, and again after a change, and logs when it
+        has them.
+        """
         assert await updated.receive() == f"Roots updated: {len(places)} root(s) received from client"
         told = (await client.call_tool("get-roots-list")).text
         return [line.strip() for line in told.splitlines() if "URI: " in line]
@@ -343,8 +351,10 @@ async def test_it_asks_for_the_roots_again_when_they_change(argv: list[str], ver
 
 
 @pytest.mark.requirement("CXL-10")
-async def test_a_question_that_outlives_its_call_disturbs_nobody(argv: list[str]) -> None:
-    """It does not take back what it asked for a call that is cancelled (CXL-18), so the answer comes for nobody."""
+async def test_node_server_late_input_request_is_ignored(argv: list[str]) -> None:
+    """The server does not cancel the input requests of a cancelled call (CXL-18): a response
+    still arrives.
+    """
     cancelled, answered = trio.Event(), trio.Event()
 
     async def ponder(question: Any) -> None:
@@ -361,16 +371,16 @@ async def test_a_question_that_outlives_its_call_disturbs_nobody(argv: list[str]
         assert (await client.call_tool("echo", {"message": "hi"})).text == "Echo: hi"
 
 
-# -- The command -------------------------------------------------------------------------------------------------------------
+# -- The command -----------------------------------------------------------------------------------
 
 
 def mcp_trio(*words: str, server: list[str]) -> subprocess.CompletedProcess[str]:
-    """The command, as a user starts it."""
+    """Run the command as a user does."""
     argv = [sys.executable, "-m", "mcp_trio", *words, "--", *server]
     return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
 
 
-def test_the_command_inspects_it(argv: list[str]) -> None:
+def test_command_inspects_node_server(argv: list[str]) -> None:
     shown = mcp_trio("inspect", "--json", server=argv)
     assert shown.returncode == 0, shown.stderr
     offer = json.loads(shown.stdout)
@@ -387,8 +397,8 @@ def test_the_command_inspects_it(argv: list[str]) -> None:
     assert "get-sum" in page.stdout
 
 
-def test_the_command_calls_it(argv: list[str]) -> None:
-    """The words of the command line become numbers because the tool's schema says so."""
+def test_command_calls_node_server_tools(argv: list[str]) -> None:
+    """Command-line arguments become numbers, as the tool's schema requires."""
     total = mcp_trio("call", "get-sum", "a=1", "b=2.5", server=argv)
     assert (total.returncode, total.stdout) == (0, "The sum of 1 and 2.5 is 3.5.\n"), total.stderr
     weather = mcp_trio("call", "--json", "get-structured-content", '{"location": "Chicago"}', server=argv)
@@ -398,7 +408,7 @@ def test_the_command_calls_it(argv: list[str]) -> None:
     assert "2 of 2" in slow.stderr
 
 
-def test_the_command_says_what_is_wrong(argv: list[str]) -> None:
+def test_command_with_node_server_reports_errors(argv: list[str]) -> None:
     failed = mcp_trio("call", "get-structured-content", '{"location": "Rome"}', server=argv)
     assert failed.returncode == 1
     unfit = mcp_trio("call", "get-sum", "a=1", "b=x", server=argv)

@@ -1,5 +1,6 @@
-"""HTTP/2 between strangers: our client with servers of others (hypercorn) and our own, and through proxies that end HTTP/2 (nginx, haproxy);
-and the official client through the same proxies to our server.
+"""HTTP/2 with other implementations: our client with hypercorn and our own server, directly and
+through proxies that terminate HTTP/2 (nginx, haproxy); and the official client through the same
+proxies to our server.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 
 
 async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") -> None:
-    """A little of everything, much of it at once."""
+    """Use a little of everything, much of it concurrently."""
     assert client.peer.dialect.version == version
     assert len(await client.list_tools()) > 3
     assert client.protocol == protocol
@@ -82,7 +83,7 @@ async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") ->
 
 
 @every_revision
-async def test_our_client_and_our_server(version: str, authority: trustme.CA) -> None:
+async def test_http2_own_client_and_server(version: str, authority: trustme.CA) -> None:
     certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(certificate)
     with trio.fail_after(PATIENCE):
@@ -93,7 +94,7 @@ async def test_our_client_and_our_server(version: str, authority: trustme.CA) ->
             await converse(client, version)
 
 
-async def test_our_client_and_our_server_by_prior_knowledge() -> None:
+async def test_http2_own_client_and_server_by_prior_knowledge() -> None:
     with trio.fail_after(PATIENCE):
         async with (
             served(load("our_server.py")) as there,
@@ -102,7 +103,7 @@ async def test_our_client_and_our_server_by_prior_knowledge() -> None:
             await converse(client, E)
 
 
-async def test_the_command_says_what_is_spoken(authority: trustme.CA, tmp_path: Path) -> None:
+async def test_http2_command_prints_the_protocol(authority: trustme.CA, tmp_path: Path) -> None:
     certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(certificate)
     bundle = tmp_path / "ca.pem"
@@ -117,8 +118,8 @@ async def test_the_command_says_what_is_spoken(authority: trustme.CA, tmp_path: 
 
 
 @pytest.mark.parametrize("secure", [True, False])
-async def test_our_server_stops_in_order(secure: bool, authority: trustme.CA) -> None:
-    """What it has begun with is answered, what it has not is refused, and neither is done twice."""
+async def test_http2_own_server_shutdown_answers_started_calls(secure: bool, authority: trustme.CA) -> None:
+    """Started calls are answered, later ones are refused, and none is executed twice."""
     certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(certificate)
     server = mcp_trio.Server("slow")
@@ -189,7 +190,9 @@ async def under_hypercorn(place: Path, authority: trustme.CA | None) -> AsyncIte
 
 @both_eras
 @pytest.mark.parametrize("secure", [True, False])
-async def test_under_hypercorn(version: str, secure: bool, authority: trustme.CA, tmp_path: Path) -> None:
+async def test_http2_own_client_with_hypercorn(
+    version: str, secure: bool, authority: trustme.CA, tmp_path: Path
+) -> None:
     with trio.fail_after(PATIENCE):
         async with (
             under_hypercorn(tmp_path, authority if secure else None) as url,
@@ -205,7 +208,7 @@ async def test_under_hypercorn(version: str, secure: bool, authority: trustme.CA
 
 @pytest.fixture(params=["nginx", "haproxy", "haproxy, and HTTP/1.1 behind"])
 def proxy(request: pytest.FixtureRequest, tmp_path: Path, authority: trustme.CA) -> Any:
-    """What stands before a port."""
+    """A proxy in front of a port."""
     if request.param == "nginx":
         return partial(nginx, tmp_path, authority)
     return partial(haproxy, tmp_path, authority, http2=request.param == "haproxy")
@@ -213,7 +216,7 @@ def proxy(request: pytest.FixtureRequest, tmp_path: Path, authority: trustme.CA)
 
 @asynccontextmanager
 async def behind(proxy: Any, *versions: str, **options: Any) -> AsyncIterator[str]:
-    """Our server, behind `proxy`; gives the URL that leads there."""
+    """Serve our server behind `proxy`, and yield the URL."""
     async with served(load("our_server.py", *versions)) as there:
         port = int(there.url.split(":")[2].split("/")[0])
         with proxy(port, **options) as url:
@@ -221,7 +224,7 @@ async def behind(proxy: Any, *versions: str, **options: Any) -> AsyncIterator[st
 
 
 @both_eras
-async def test_our_client_through_a_proxy(version: str, proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_own_client_through_proxy(version: str, proxy: Any, authority: trustme.CA) -> None:
     with trio.fail_after(PATIENCE):
         async with (
             behind(proxy, version) as url,
@@ -231,7 +234,7 @@ async def test_our_client_through_a_proxy(version: str, proxy: Any, authority: t
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_the_official_client_through_a_proxy(mode: str, proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_sdk_client_through_proxy(mode: str, proxy: Any, authority: trustme.CA) -> None:
     """It reaches the proxy over HTTP/2, and our server behind as the proxy likes."""
     with trio.fail_after(PATIENCE):
         spoken: list[str] = []
@@ -261,8 +264,10 @@ async def test_the_official_client_through_a_proxy(mode: str, proxy: Any, author
         assert set(spoken) == {"HTTP/2"}
 
 
-async def test_a_proxy_that_goes_again_and_again(authority: trustme.CA, tmp_path: Path) -> None:
-    """After so many requests nginx says GOAWAY, and ends in order what it has."""
+async def test_http2_proxy_with_frequent_goaway_loses_no_request(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
+    """nginx sends GOAWAY after a number of requests, and completes those that it has accepted."""
     with trio.fail_after(PATIENCE):
         async with (
             behind(partial(nginx, tmp_path, authority), E, requests=100) as url,
@@ -273,7 +278,7 @@ async def test_a_proxy_that_goes_again_and_again(authority: trustme.CA, tmp_path
                 assert (await client.call_tool("echo", {"text": str(number)})).text == str(number)
 
 
-async def test_listening_through_a_proxy(proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_listen_through_proxy(proxy: Any, authority: trustme.CA) -> None:
     with trio.fail_after(PATIENCE):
         async with served(server := load("our_server.py")) as there:
             port = int(there.url.split(":")[2].split("/")[0])

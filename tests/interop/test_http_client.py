@@ -1,7 +1,8 @@
-"""Our client over HTTP with servers of others: the official Python SDK (`mcp` 2.3) under uvicorn, and the Node server-everything.
+"""Our client over HTTP with other servers: the official Python SDK (`mcp` 2.3) under uvicorn, and
+the node server-everything.
 
-Most of what they are asked is what they are asked over stdio, by the very same tests: what those connect to leads to a URL here. A
-server of a kind is started once for all of them.
+Most tests are those for stdio, with their connections redirected to a URL. A server of each kind is
+started once for all tests.
 """
 
 from __future__ import annotations
@@ -27,42 +28,42 @@ from tests.interop import (
 )
 from tests.interop.http_servers import Servers
 from tests.interop.test_everything import (
-    test_a_question_that_outlives_its_call_disturbs_nobody,
-    test_it_asks_for_the_roots_again_when_they_change,
-    test_it_is_opened_in_each_revision_that_it_knows,
-    test_its_form_is_filled_in,
-    test_its_page_is_visited,
-    test_its_question_to_the_model_is_answered,
-    test_progress_and_cancellation,
-    test_resources_and_prompts,
-    test_suggestions_lists_log_messages_and_updates,
-    test_the_newest_common_revision_is_found,
-    test_tools,
+    test_node_server_completion_pages_logs_and_updates,
+    test_node_server_each_revision_opens,
+    test_node_server_form_is_answered,
+    test_node_server_late_input_request_is_ignored,
+    test_node_server_newest_common_revision_is_negotiated,
+    test_node_server_progress_and_cancellation,
+    test_node_server_requests_roots_again_after_change,
+    test_node_server_resources_and_prompts_are_read,
+    test_node_server_sampling_is_answered,
+    test_node_server_tools_are_called,
+    test_node_server_url_elicitation_is_answered,
 )
 from tests.interop.test_sdk_server import (
-    test_calls,
-    test_many_calls_cross_on_the_wire,
-    test_what_it_offers,
+    test_sdk_server_lists_are_read,
+    test_sdk_server_many_concurrent_calls_are_answered,
+    test_sdk_server_tools_are_called,
 )
 from tests.interop.test_sdk_server_conversation import (
-    test_a_call_is_made_again_as_it_was_and_not_for_ever,
-    test_a_form_that_is_filled_in_wrongly_is_not_sent,
-    test_a_question_ends_with_its_call,
-    test_it_fills_in_forms,
-    test_it_fills_in_forms_of_a_high_level_server,
-    test_it_is_asked_for_everything_at_once,
-    test_it_is_told_which_page_its_user_has_to_visit_first,
-    test_it_tells_its_roots,
-    test_its_model_goes_on,
-    test_its_model_uses_tools,
-    test_its_user_visits_pages,
-    test_what_it_did_not_offer_to_answer_is_an_error,
+    test_sdk_server_cancelled_call_ends_its_input_request,
+    test_sdk_server_concurrent_input_requests_are_answered,
+    test_sdk_server_forms_are_answered,
+    test_sdk_server_high_level_forms_are_answered,
+    test_sdk_server_input_request_without_capability_is_an_error,
+    test_sdk_server_invalid_form_answer_is_not_sent,
+    test_sdk_server_retries_are_identical_and_limited,
+    test_sdk_server_roots_are_answered,
+    test_sdk_server_sampling_is_answered,
+    test_sdk_server_sampling_with_tools_is_answered,
+    test_sdk_server_url_elicitation_is_answered,
+    test_sdk_server_url_elicitation_required_raises,
 )
 from tests.interop.test_sdk_server_utilities import (
-    test_a_server_that_does_not_declare_that_it_logs,
-    test_a_server_that_does_not_declare_that_it_tells_of_changes,
-    test_what_it_listens_to_ends_in_order_when_the_server_ends_it,
-    test_what_it_tells,
+    test_sdk_server_ended_subscription_ends_listen,
+    test_sdk_server_notifications_and_results_arrive,
+    test_sdk_server_without_list_changed_capability,
+    test_sdk_server_without_logging_capability,
 )
 
 if TYPE_CHECKING:
@@ -71,36 +72,36 @@ if TYPE_CHECKING:
     from mcp_trio import Client
 
 __all__ = [
-    "test_a_call_is_made_again_as_it_was_and_not_for_ever",
-    "test_a_form_that_is_filled_in_wrongly_is_not_sent",
-    "test_a_question_ends_with_its_call",
-    "test_a_question_that_outlives_its_call_disturbs_nobody",
-    "test_a_server_that_does_not_declare_that_it_logs",
-    "test_a_server_that_does_not_declare_that_it_tells_of_changes",
-    "test_calls",
-    "test_it_asks_for_the_roots_again_when_they_change",
-    "test_it_fills_in_forms",
-    "test_it_fills_in_forms_of_a_high_level_server",
-    "test_it_is_asked_for_everything_at_once",
-    "test_it_is_opened_in_each_revision_that_it_knows",
-    "test_it_is_told_which_page_its_user_has_to_visit_first",
-    "test_it_tells_its_roots",
-    "test_its_form_is_filled_in",
-    "test_its_model_goes_on",
-    "test_its_model_uses_tools",
-    "test_its_page_is_visited",
-    "test_its_question_to_the_model_is_answered",
-    "test_its_user_visits_pages",
-    "test_many_calls_cross_on_the_wire",
-    "test_progress_and_cancellation",
-    "test_resources_and_prompts",
-    "test_suggestions_lists_log_messages_and_updates",
-    "test_the_newest_common_revision_is_found",
-    "test_tools",
-    "test_what_it_did_not_offer_to_answer_is_an_error",
-    "test_what_it_listens_to_ends_in_order_when_the_server_ends_it",
-    "test_what_it_offers",
-    "test_what_it_tells",
+    "test_node_server_completion_pages_logs_and_updates",
+    "test_node_server_each_revision_opens",
+    "test_node_server_form_is_answered",
+    "test_node_server_late_input_request_is_ignored",
+    "test_node_server_newest_common_revision_is_negotiated",
+    "test_node_server_progress_and_cancellation",
+    "test_node_server_requests_roots_again_after_change",
+    "test_node_server_resources_and_prompts_are_read",
+    "test_node_server_sampling_is_answered",
+    "test_node_server_tools_are_called",
+    "test_node_server_url_elicitation_is_answered",
+    "test_sdk_server_cancelled_call_ends_its_input_request",
+    "test_sdk_server_concurrent_input_requests_are_answered",
+    "test_sdk_server_ended_subscription_ends_listen",
+    "test_sdk_server_forms_are_answered",
+    "test_sdk_server_high_level_forms_are_answered",
+    "test_sdk_server_input_request_without_capability_is_an_error",
+    "test_sdk_server_invalid_form_answer_is_not_sent",
+    "test_sdk_server_lists_are_read",
+    "test_sdk_server_many_concurrent_calls_are_answered",
+    "test_sdk_server_notifications_and_results_arrive",
+    "test_sdk_server_retries_are_identical_and_limited",
+    "test_sdk_server_roots_are_answered",
+    "test_sdk_server_sampling_is_answered",
+    "test_sdk_server_sampling_with_tools_is_answered",
+    "test_sdk_server_tools_are_called",
+    "test_sdk_server_url_elicitation_is_answered",
+    "test_sdk_server_url_elicitation_required_raises",
+    "test_sdk_server_without_list_changed_capability",
+    "test_sdk_server_without_logging_capability",
 ]
 
 E, D, C, B, A = ALL
@@ -132,7 +133,7 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(autouse=True)
 def over_http(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the other modules start over stdio is asked over HTTP."""
+    """Make the other modules connect over HTTP instead of stdio."""
 
     @asynccontextmanager
     async def connect_http(
@@ -150,7 +151,9 @@ def over_http(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _until_it_asks(client: Client, options: Any) -> None:
-    """Its tools that ask something are there a moment after `initialized`."""
+    """Wait until the tools that request input are listed, which happens shortly after
+    `initialized`.
+    """
     for word in (word for option, word in ASKING.items() if option in options):
         while not any(word in tool.name for tool in await client.list_tools()):  # noqa: ASYNC110
             await trio.sleep(0.01)
@@ -158,13 +161,13 @@ async def _until_it_asks(client: Client, options: Any) -> None:
 
 @pytest.fixture(params=[pytest.param(transport, marks=pytest.mark.node) for transport in TRANSPORTS])
 def argv(node_modules: Path, request: pytest.FixtureRequest) -> list[str]:
-    """Stands for the fixture of `test_everything.py`."""
+    """Replace the fixture of `test_everything.py`."""
     return ["node", everything(node_modules), request.param]
 
 
-# -- Ways to serve ----------------------------------------------------------------------------------------------------------
+# -- Server modes ----------------------------------------------------------------------------------
 
-# With which of the ways which revision is found, if the client knows all of them, and if it knows one.
+# The negotiated revision by server mode, for a client with all revisions and with one.
 WAYS = [
     *((mode, ALL, E) for mode in ("sessions", "stateless", "json")),
     *((mode, (version,), version) for mode in ("stateless", "json") for version in ALL),
@@ -174,7 +177,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("mode", "versions", "spoken"), WAYS)
-async def test_each_way_to_serve_in_each_revision(
+async def test_http_each_server_mode_and_revision_connects(
     mode: str, versions: tuple[str, ...], spoken: str, servers: Servers
 ) -> None:
     with trio.fail_after(PATIENCE):
@@ -186,14 +189,14 @@ async def test_each_way_to_serve_in_each_revision(
             told: list[float] = []
             counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
             assert counted.text == "3"
-            # Who answers by JSON has no way to tell of steps; in 2026-07-28 it streams all the same.
+            # A JSON response cannot carry progress; in 2026-07-28 the server streams in any case.
             assert told in ([1, 2, 3], []) if mode == "json" else told == [1, 2, 3]
             [contents] = (await client.read_resource("memo://today")).contents
             assert contents.text == "Buy milk."
 
 
 @pytest.mark.parametrize("version", [E, D])
-async def test_a_call_that_is_left_is_cancelled_over_there(version: str) -> None:
+async def test_http_sdk_server_cancelled_call_is_cancelled_on_server(version: str) -> None:
     """A server for each, for it remembers that once something was cancelled."""
     fresh = await trio.to_thread.run_sync(Servers, ("sdk_server", "sessions"))
     try:
@@ -207,7 +210,7 @@ async def test_a_call_that_is_left_is_cancelled_over_there(version: str) -> None
         fresh.close()
 
 
-async def test_a_session_that_the_server_has_lost_is_begun_anew(servers: Servers) -> None:
+async def test_http_lost_session_is_reinitialized(servers: Servers) -> None:
     url = servers.url("sdk_server", "sessions")
     asked: list[bytes] = []
     with trio.fail_after(PATIENCE):
@@ -221,7 +224,7 @@ async def test_a_session_that_the_server_has_lost_is_begun_anew(servers: Servers
 
 
 async def end_session(client: Client, url: str) -> None:
-    """End the session of a client behind its back."""
+    """End the session of a client without its knowledge."""
     place = Url.parse(url)
     session = client._carrier._carriage.http._transport.session  # type: ignore[attr-defined]
     connection = await Way(*place.origin).dial()
@@ -233,11 +236,11 @@ async def end_session(client: Client, url: str) -> None:
 
 
 @pytest.mark.requirement("SUB-1")
-async def test_it_listens_to_changes_by_a_stream_of_its_own() -> None:
-    await test_sdk_server_utilities.test_it_listens_to_changes(E)
+async def test_http_sdk_server_changes_arrive_on_listen_stream() -> None:
+    await test_sdk_server_utilities.test_sdk_server_changes_arrive_by_listen(E)
 
 
-async def test_updates_come_on_the_stream_of_the_session(servers: Servers) -> None:
+async def test_http_sdk_server_updates_arrive_on_standalone_stream(servers: Servers) -> None:
     """Over HTTP the low-level part of the SDK does not declare that lists change."""
     with trio.fail_after(PATIENCE):
         url = servers.url("sdk_utilities", "sessions")
@@ -246,7 +249,7 @@ async def test_updates_come_on_the_stream_of_the_session(servers: Servers) -> No
             assert await anext(changes) == Change(uri="x://n0")
 
 
-async def test_another_path_is_no_server_of_mcp(servers: Servers) -> None:
+async def test_http_connect_to_other_path_fails(servers: Servers) -> None:
     url = servers.url("sdk_server", "sessions").replace("/mcp", "/other")
     with pytest.raises(ConnectFailed, match=r"404 Not Found: is this the URL of an MCP server\?"):
         await connect(url).__aenter__()

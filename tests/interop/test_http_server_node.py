@@ -1,6 +1,7 @@
-"""The official TypeScript client (`@modelcontextprotocol/sdk` 1.32) and our server, over Streamable HTTP and over HTTP+SSE.
+"""The official TypeScript client (`@modelcontextprotocol/sdk` 1.32) with our server, over
+Streamable HTTP and HTTP+SSE.
 
-It knows the revisions that begin with a handshake. `ts_client.mjs` is told what to do, and reports what came of it.
+It supports the stateful revisions. `ts_client.mjs` plays a scene and reports the results.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ UNKNOWN = "there is no such session"
 
 @pytest.fixture
 def play(node_modules: Path) -> Callable[..., Awaitable[Any]]:
-    """Have the client play a scene with the server at a URL; gives its report."""
+    """Return a function that lets the client play a scene with the server at a URL and returns its
+    report.
+    """
 
     async def play(url: str, scene: str, transport: str = "http") -> Any:
         argv = ["node", str(SCRIPT), str(node_modules), url, transport, scene]
@@ -53,7 +56,7 @@ def verbs(report: Any) -> list[str]:
     return [request["verb"] for request in report["requests"]]
 
 
-# -- What is offered, and what is asked ------------------------------------------------------------------------------------------
+# -- Lists, calls and input requests ---------------------------------------------------------------
 
 
 def toured(report: Any) -> None:
@@ -70,7 +73,7 @@ def toured(report: Any) -> None:
     assert [message["role"] for message in report["prompt"]["messages"]] == ["user", "assistant"]
     assert report["suggested"]["completion"]["values"] == ["frank", "friendly"]
     assert steps(report)[:3] == ["step 1", "step 2", "step 3"]
-    assert [told["progress"] for told in report["progress"]] == [1, 2, 3, 0]  # the last one is that of `wait`
+    assert [told["progress"] for told in report["progress"]] == [1, 2, 3, 0]  # the last one belongs to `wait`
     assert report["many"] == [str(number) for number in range(20)]
     assert report["notifications"] == [
         "notifications/message",
@@ -84,7 +87,7 @@ def toured(report: Any) -> None:
 
 @pytest.mark.requirement("SHL-11", "SHL-20", "CXL-6", "PROG-1", "RES-4", "LOG-3")
 @pytest.mark.parametrize("over", ["http", "http-sse"])
-async def test_it_tours(play: Callable[..., Awaitable[Any]], over: str) -> None:
+async def test_node_client_tours(play: Callable[..., Awaitable[Any]], over: str) -> None:
     async with served(load("our_server.py"), over) as where:
         report = await play(where.url, "tour")
     toured(report)
@@ -97,7 +100,7 @@ async def test_it_tours(play: Callable[..., Awaitable[Any]], over: str) -> None:
 
 
 @pytest.mark.requirement("SSE-1", "SSE-2", "SSE-4")
-async def test_it_tours_over_the_transport_of_2024_11_05(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_tours_over_http_sse(play: Callable[..., Awaitable[Any]]) -> None:
     async with served(load("our_server.py")) as where:
         report = await play(where.url, "tour", "sse")
     toured(report)
@@ -109,7 +112,9 @@ async def test_it_tours_over_the_transport_of_2024_11_05(play: Callable[..., Awa
 @pytest.mark.parametrize(
     ("transport", "over"), [("http", "http"), ("http", "http-sse"), ("http", "http-json"), ("sse", "http")]
 )
-async def test_it_is_asked(play: Callable[..., Awaitable[Any]], transport: str, over: str) -> None:
+async def test_node_client_answers_input_requests(
+    play: Callable[..., Awaitable[Any]], transport: str, over: str
+) -> None:
     async with served(load("our_conversation.py"), over) as where:
         report = await play(where.url, "questions", transport)
     assert text(report["booked"]) == "Seats(count=2, where='aisle'), {'dish': 'b'}"
@@ -126,11 +131,14 @@ async def test_it_is_asked(play: Callable[..., Awaitable[Any]], transport: str, 
     assert report["errors"] == []
 
 
-# -- Streams and sessions that end -----------------------------------------------------------------------------------------------
+# -- Streams and sessions that end -----------------------------------------------------------------
 
 
 def worker(*steps: str) -> Server:
-    """A server with a tool that tells of each of `steps`. At `leave` it lets its client go, at `wait` it waits for a call of `go_on`."""
+    """A server with a tool that reports each of `steps`.
+
+    At `leave` it releases its client, at `wait` it waits for a call of `go_on`.
+    """
     server = Server("worker", versions=ALL)
     going_on = trio.Event()
 
@@ -148,18 +156,18 @@ def worker(*steps: str) -> Server:
 
     @server.tool
     def go_on() -> None:
-        """No more waiting."""
+        """End the wait."""
         going_on.set()
 
     return server
 
 
 @pytest.mark.requirement("SHL-6", "SHL-7")
-async def test_it_comes_back_when_it_is_let_go(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_released_reconnects(play: Callable[..., Awaitable[Any]]) -> None:
     async with served(worker("one", "leave", "two", "three")) as where:
         report = await play(where.url, "work")
     assert (steps(report), text(report["worked"])) == (["one", "two", "three"], "done")
-    # A primer in each response, three steps and the result.
+    # A priming event in each response, three steps and the result.
     assert len(report["tokens"]) == 6
     [back] = [request for request in report["requests"] if request["lastEventId"]]
     assert (back["verb"], back["status"], back["lastEventId"]) == ("GET", 200, report["tokens"][1])
@@ -167,7 +175,7 @@ async def test_it_comes_back_when_it_is_let_go(play: Callable[..., Awaitable[Any
 
 
 @pytest.mark.requirement("SHL-9")
-async def test_it_comes_back_when_the_line_is_cut(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_after_cut_connection_reconnects(play: Callable[..., Awaitable[Any]]) -> None:
     server = worker("one", "wait", "two", "three")
     reports = []
     async with served(server) as where, line_to(where.url) as line, trio.open_nursery() as nursery:
@@ -182,7 +190,7 @@ async def test_it_comes_back_when_the_line_is_cut(play: Callable[..., Awaitable[
         reports.append(await play(line.url, "work"))
     [report] = reports
     assert (steps(report), text(report["worked"])) == (["one", "two", "three"], "done")
-    # The call, and the session's own stream, if that was open already, and came back before the call was over.
+    # The call, and the standalone stream if it was open and reconnected before the end of the call.
     back = {
         (request["lastEventId"], request["status"])
         for request in report["requests"]
@@ -193,14 +201,14 @@ async def test_it_comes_back_when_the_line_is_cut(play: Callable[..., Awaitable[
 
 
 @pytest.mark.requirement("SHL-9")
-async def test_another_client_takes_up_what_the_first_one_left(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_resumes_stream_of_another_client(play: Callable[..., Awaitable[Any]]) -> None:
     async with served(worker("one", "wait", "two")) as where:
         report = await play(where.url, "successor")
     assert (steps(report), text(report["worked"])) == (["one", "two"], "done")
 
 
 @pytest.mark.requirement("SHL-24")
-async def test_a_session_that_is_over(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_ended_session_is_an_error(play: Callable[..., Awaitable[Any]]) -> None:
     async with served(load("our_server.py")) as where:
         report = await play(where.url, "ended")
     assert (report["deleted"], report["gone"], report["after"]) == (204, 404, None)

@@ -1,7 +1,7 @@
-"""The official Python client (`mcp` 2.3) and our server over HTTP: what there is only there. Sessions and their end, streams that end
-early or break and are taken up again, headers that repeat an argument, a server that ends.
+"""The official Python client (`mcp` 2.3) with our server, for what exists over HTTP only.
 
-What is the same over every transport is in `test_sdk_client*.py`, which play their conversations over HTTP too.
+Sessions and their end, streams that end early or break and are resumed, mirrored argument headers,
+and server shutdown. `test_sdk_client*.py` play everything else over HTTP too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EVENTS = "text/event-stream"
 
 
 class Asked(NamedTuple):
-    """One request of the client's, and how it was answered. `method` is that of the message in it."""
+    """One request of the client and its response. `method` is that of the message in it."""
 
     verb: str
     session: str | None
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 
 
 class Recorded:
-    """What a client does over HTTP: `Client(recorded.transport(url))`."""
+    """A recorder of the client's HTTP requests: `Client(recorded.transport(url))`."""
 
     def __init__(self, **options: Any) -> None:
         self.exchanges: list[Asked] = []
@@ -66,7 +66,7 @@ class Recorded:
         return [each.verb for each in self.exchanges]
 
     async def until(self, verb: str) -> None:
-        """Wait until the client has been answered to that."""
+        """Wait until a request with this verb has a response."""
         while verb not in self.verbs():
             self._more = trio.Event()
             await self._more.wait()
@@ -110,18 +110,18 @@ async def text_of(client: Client, tool: str, **arguments: Any) -> str:
 
 
 async def status_of(url: str, verb: str, **headers: str) -> int:
-    """How somebody is answered who knows the id of a session, and nothing else."""
+    """Return the status for a client that knows a session id and nothing else."""
     note = {"jsonrpc": "2.0", "method": "notifications/nothing"} if verb == "POST" else None
     both = {"accept": f"application/json, {EVENTS}"}
     async with httpx2.AsyncClient() as http:
         return (await http.request(verb, url, json=note, headers=both | headers)).status_code
 
 
-# -- Sessions ----------------------------------------------------------------------------------------------------------------
+# -- Sessions --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-11", "SHL-20", "SHL-24")
-async def test_a_session_is_there_until_it_is_deleted() -> None:
+async def test_sdk_client_session_exists_until_deleted() -> None:
     async with served(load("our_server.py")) as where:
         async with recorded(where.url, "legacy") as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
@@ -131,7 +131,7 @@ async def test_a_session_is_there_until_it_is_deleted() -> None:
         first, *rest = record.exchanges
         assert first == Asked("POST", None, None, "initialize", 200, "application/json")
         assert {(each.session, each.version) for each in rest} == {(session, D)}
-        # It reads the list of tools of its own accord, after the first call.
+        # The client itself lists the tools after the first call.
         assert {(each.method or each.verb): each.status for each in rest} == {
             "notifications/initialized": 202,
             "GET": 200,
@@ -144,13 +144,13 @@ async def test_a_session_is_there_until_it_is_deleted() -> None:
 
 
 @pytest.mark.requirement("SHL-24")
-async def test_a_session_that_was_ended_is_an_error_for_its_client() -> None:
+async def test_sdk_client_ended_session_is_an_error() -> None:
     async with served(load("our_server.py")) as where, recorded(where.url, "legacy") as (client, record):
         assert await status_of(where.url, "DELETE", **{SESSION_ID: record.session}) == 204
         assert await error_of(client.call_tool("echo", {"text": "?"})) == (-32600, None)
 
 
-async def test_a_session_ends_with_the_stream_of_2024_11_05() -> None:
+async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
     begun: list[str] = []
     async with served(load("our_server.py")) as where:
         with trio.fail_after(20):
@@ -160,13 +160,13 @@ async def test_a_session_ends_with_the_stream_of_2024_11_05() -> None:
                 assert client.protocol_version == D
                 [id] = begun
                 assert await status_of(f"{where.url}?session_id={id}", "POST") == 202
-            # The server hears of it when it hears of it.
+            # The server notices the disconnect asynchronously.
             while await status_of(f"{where.url}?session_id={id}", "POST") != 404:
                 await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize(("mode", "over"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")])
-async def test_without_sessions_there_is_nothing_to_remember(mode: str, over: str) -> None:
+async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, over: str) -> None:
     async with served(load("our_server.py"), over) as where:
         async with recorded(where.url, mode) as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
@@ -175,7 +175,7 @@ async def test_without_sessions_there_is_nothing_to_remember(mode: str, over: st
         assert {each.status for each in record.exchanges if each.verb == "GET"} <= {405}
 
 
-async def test_each_request_of_the_last_revision_says_what_it_is() -> None:
+async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
     async with served(load("our_server.py")) as where:
         async with recorded(where.url, "auto") as (client, record):
             await client.list_tools()
@@ -196,7 +196,7 @@ async def test_each_request_of_the_last_revision_says_what_it_is() -> None:
         ("http-json", {"echo": "application/json", "count": "application/json"}),
     ],
 )
-async def test_how_it_is_answered(mode: str, over: str, kinds: dict[str, str]) -> None:
+async def test_sdk_client_response_content_types(mode: str, over: str, kinds: dict[str, str]) -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         pass
 
@@ -208,7 +208,7 @@ async def test_how_it_is_answered(mode: str, over: str, kinds: dict[str, str]) -
             assert (tool, kind) == (tool, [kinds[tool]])
 
 
-async def test_what_cannot_be_asked_without_a_session_is_an_error() -> None:
+async def test_sdk_client_without_session_input_request_is_an_error() -> None:
     """The client never gets the question, and the call does not wait for an answer."""
 
     async def never(*params: Any) -> Any:
@@ -226,11 +226,13 @@ async def test_what_cannot_be_asked_without_a_session_is_an_error() -> None:
             assert (tool, code) == (tool, -32601)
 
 
-# -- Streams that end --------------------------------------------------------------------------------------------------------
+# -- Streams that end ------------------------------------------------------------------------------
 
 
 class Steps:
-    """A call of a tool that goes on in steps, each when the test says so, and what its client hears of it."""
+    """A tool call that proceeds in steps, each at a command of the test, and the progress that its
+    client gets.
+    """
 
     def __init__(self) -> None:
         self.next, self._steps = trio.open_memory_channel[str](10)
@@ -240,7 +242,7 @@ class Steps:
         self._heard = trio.Event()
 
     async def work(self, context: Context) -> str:
-        """Tell of each step; `leave` lets the client go, `end` is the last."""
+        """Report each step; `leave` releases the client, `end` is the last."""
         done = 0
         async for step in self._steps:
             if step == "end":
@@ -272,7 +274,7 @@ class Steps:
 
 @asynccontextmanager
 async def working(mode: str, *versions: str) -> AsyncIterator[tuple[Steps, Line, Recorded]]:
-    """A call under way, over a line that can be cut. It is over when the block is."""
+    """Yield a running call over a connection that can be cut. It ends with the block."""
     steps = Steps()
     server = Server("steps", versions=versions or ALL)
     server.tool(steps.work)
@@ -287,12 +289,12 @@ async def working(mode: str, *versions: str) -> AsyncIterator[tuple[Steps, Line,
 
 
 def times_back(record: Recorded) -> int:
-    """How often the client came back: but for one, the GETs."""
+    """Return how often the client reconnected: the number of GETs without the standalone stream."""
     return record.verbs().count("GET") - 1
 
 
 @pytest.mark.requirement("SHL-6", "SHL-7")
-async def test_it_comes_back_when_it_is_let_go() -> None:
+async def test_sdk_client_released_reconnects() -> None:
     async with working("legacy") as (steps, _, record):
         await steps.take("one", "leave", "two", "three")
         await steps.until_told(3)
@@ -304,14 +306,14 @@ async def test_it_comes_back_when_it_is_let_go() -> None:
     assert times_back(record) == 2
 
 
-async def test_it_comes_back_when_it_is_let_go_before_anything_was_said() -> None:
+async def test_sdk_client_released_before_any_event_reconnects() -> None:
     async with working("legacy") as (steps, _, record):
         await steps.take("leave", "end")
     assert (steps.result, times_back(record)) == ("0 steps", 1)
 
 
 @pytest.mark.parametrize(("mode", "versions"), [(E, ()), ("legacy", (C,))])
-async def test_who_would_not_come_back_is_not_let_go(mode: str, versions: tuple[str, ...]) -> None:
+async def test_sdk_client_unable_to_reconnect_is_not_released(mode: str, versions: tuple[str, ...]) -> None:
     async with working(mode, *versions) as (steps, _, _):
         await steps.take("leave", "one", "leave", "end")
     assert (steps.result, steps.released) == ("1 steps", [False, False])
@@ -319,8 +321,10 @@ async def test_who_would_not_come_back_is_not_let_go(mode: str, versions: tuple[
 
 @pytest.mark.requirement("SHL-9")
 @pytest.mark.parametrize("version", [D, C])
-async def test_it_comes_back_when_the_line_is_cut(version: str) -> None:
-    """After a second, as we ask it to. The one of before 2025-11-25 does so too, once it has heard something."""
+async def test_sdk_client_after_cut_connection_reconnects(version: str) -> None:
+    """The client waits the `retry` of one second. Before 2025-11-25 it reconnects only after an
+    event.
+    """
     async with working("legacy", version) as (steps, line, record):
         await steps.take("one")
         await steps.until_told(1)
@@ -332,13 +336,13 @@ async def test_it_comes_back_when_the_line_is_cut(version: str) -> None:
     assert record.session
 
 
-async def test_a_call_of_the_last_revision_is_lost_with_its_line() -> None:
+async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
     gone = trio.Event()
     server = Server("lost")
 
     @server.tool
     async def wait(context: Context) -> None:
-        """Tell of the start, and come to no end."""
+        """Report the start, and never return."""
         await context.progress(0)
         try:
             await trio.sleep_forever()
@@ -356,7 +360,7 @@ async def test_a_call_of_the_last_revision_is_lost_with_its_line() -> None:
 
 
 @pytest.mark.requirement("SHL-9", "SHL-14")
-async def test_it_misses_no_change_while_its_stream_is_cut() -> None:
+async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
     told, hearing = trio.open_memory_channel[Any](10)
     server = load("our_server.py")
     async with (
@@ -375,12 +379,12 @@ async def test_it_misses_no_change_while_its_stream_is_cut() -> None:
         assert hearing.statistics().current_buffer_used == 0
 
 
-# -- A server that ends ------------------------------------------------------------------------------------------------------
+# -- Server shutdown -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SUB-8")
-async def test_what_it_listens_to_ends_in_order_with_the_server() -> None:
-    """Otherwise it would raise `SubscriptionLost`."""
+async def test_sdk_client_http_listen_at_server_shutdown_ends_in_order() -> None:
+    """A subscription without an orderly end would raise `SubscriptionLost`."""
     async with (
         served(load("our_server.py")) as where,
         recorded(where.url, E) as (client, _),
@@ -392,13 +396,13 @@ async def test_what_it_listens_to_ends_in_order_with_the_server() -> None:
 
 
 @pytest.mark.parametrize("mode", [E, "legacy"])
-async def test_a_call_that_runs_gets_its_answer_when_the_server_ends(mode: str) -> None:
+async def test_sdk_client_running_call_at_server_shutdown_is_answered(mode: str) -> None:
     server = Server("ending")
     running, stopping = trio.Event(), trio.Event()
 
     @server.tool
     async def work() -> str:
-        """Work until the server is told to end, and a little longer."""
+        """Work until the shutdown, and a little longer."""
         running.set()
         await stopping.wait()
         await trio.sleep(0.02)
@@ -413,7 +417,7 @@ async def test_a_call_that_runs_gets_its_answer_when_the_server_ends(mode: str) 
         async def call() -> None:
             assert await text_of(client, "work") == "done"
 
-        await client.list_tools()  # otherwise it does so after the call
+        await client.list_tools()  # otherwise the client lists the tools after the call
 
         nursery.start_soon(call)
         await running.wait()
@@ -421,17 +425,19 @@ async def test_a_call_that_runs_gets_its_answer_when_the_server_ends(mode: str) 
         stopping.set()
 
 
-# -- Headers, and TLS ----------------------------------------------------------------------------------------------------------
+# -- Headers, and TLS ------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("HDR-10")
-async def test_an_argument_that_is_repeated_in_a_header() -> None:
-    """Who has not read the list of tools does not know of it, is refused, and reads the list."""
+async def test_sdk_client_mirrored_argument_header_is_checked() -> None:
+    """A client that has not listed the tools sends no header, is rejected, and then lists the
+    tools.
+    """
     server = Server("regions")
 
     @server.tool
     def where_to(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
-        """Tell the region."""
+        """Return the region."""
         return region
 
     async with served(server) as where:
@@ -448,7 +454,7 @@ async def test_an_argument_that_is_repeated_in_a_header() -> None:
                 assert found == [*refused, listed, called, called, called]
 
 
-async def test_over_tls(authority: trustme.CA, certificate: ssl.SSLContext) -> None:
+async def test_sdk_client_over_tls(authority: trustme.CA, certificate: ssl.SSLContext) -> None:
     import ssl
 
     trusting = ssl.create_default_context()

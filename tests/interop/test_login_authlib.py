@@ -1,5 +1,6 @@
-"""Our client at an authorization server that is built with authlib, and our guard with its tokens: signed ones (RFC 9068) and those that
-it is asked about (RFC 7662)."""
+"""Our client at an authlib authorization server, and our resource server with its tokens: JWTs (RFC
+9068) and introspected ones (RFC 7662).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def world(verifier: Any = asked) -> Any:
 
 @pytest.mark.parametrize("verifier", [signed, asked])
 @every_era
-async def test_it_logs_in_and_asks_for_more_when_it_is_needed(version: str, verifier: Any) -> None:
+async def test_authlib_login_and_step_up(version: str, verifier: Any) -> None:
     async with world(verifier) as (issuer, url):
         async with connect(url, auth=login(), versions=[version]) as client:
             assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"
@@ -56,7 +57,7 @@ async def test_it_logs_in_and_asks_for_more_when_it_is_needed(version: str, veri
 
 
 @pytest.mark.parametrize("method", ["none", "client_secret_basic", "client_secret_post"])
-async def test_each_way_to_be_registered(method: str) -> None:
+async def test_authlib_each_client_auth_method_registers(method: str) -> None:
     async with world() as (issuer, url):
         issuer.methods = [method]
         async with connect(url, auth=login(), versions=[E]) as client:
@@ -67,7 +68,7 @@ async def test_each_way_to_be_registered(method: str) -> None:
         assert issuer.log.count("POST /token") == 2
 
 
-async def test_a_client_that_was_registered_by_hand() -> None:
+async def test_authlib_preregistered_client_logs_in() -> None:
     """Its secret has what goes wrong where it is not encoded, or where the two do not agree how."""
     async with world() as (issuer, url):
         grants = ["authorization_code", "refresh_token"]
@@ -94,7 +95,7 @@ async def test_a_client_that_was_registered_by_hand() -> None:
 
 
 @every_era
-async def test_refresh_tokens_are_used_once_each(version: str) -> None:
+async def test_authlib_refresh_tokens_are_used_once(version: str) -> None:
     async with world() as (issuer, url):
         issuer.lifetime = 1
         async with connect(url, auth=login(), versions=[version]) as client:
@@ -106,7 +107,7 @@ async def test_refresh_tokens_are_used_once_each(version: str) -> None:
         assert not issuer.tokens[-1].revoked
 
 
-async def test_a_refresh_token_that_somebody_else_used_brings_a_login(
+async def test_authlib_stolen_refresh_token_leads_to_login(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with world() as (issuer, url):
@@ -121,19 +122,19 @@ async def test_a_refresh_token_that_somebody_else_used_brings_a_login(
                     "client_id": token.client_id,
                 }
                 assert (await http.post(f"{issuer.issuer}/token", data=form)).status_code == 200
-            # Ours is refused now, and what the thief got is over with it.
+            # Our token is rejected now, and the thief's tokens are revoked with it.
             await client.call_tool("whoami")
         assert [each.revoked for each in issuer.tokens] == [True, True, False]
         assert issuer.log.count("GET /authorize") == 2
         assert "the refresh token is no longer taken: " in caplog.text
-        # What is kept is the new one.
+        # The stored token is the new one.
         async with connect(url, auth=Login(storage=storage, browse=None), versions=[E]) as client:
             await client.call_tool("whoami")
         assert issuer.log.count("GET /authorize") == 2
 
 
 @every_era
-async def test_tokens_that_were_revoked_bring_a_login(version: str) -> None:
+async def test_authlib_revoked_tokens_lead_to_login(version: str) -> None:
     async with world() as (issuer, url), connect(url, auth=login(), versions=[version]) as client:
         [token] = issuer.tokens
         async with httpx2.AsyncClient() as http:

@@ -1,6 +1,7 @@
-"""Tokens that are bound to a key (DPoP), over real connections: our client at our server, with an authorization server that binds.
+"""Tokens bound to a key (DPoP), over real connections: our client at our server.
 
-The proofs are checked on both sides: by the guard, and by the fake authorization server, with joserfc and without anything of ours.
+Proofs are checked on both sides: by our resource server, and by the fake authorization server with
+joserfc and none of our code.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ every_era = pytest.mark.parametrize("version", [D, E])
 
 
 class Shown:
-    """What our client shows the MCP server, request by request."""
+    """The credentials that our client sends to the MCP server, request by request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.headers: list[dict[str, str]] = []
@@ -54,16 +55,14 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
 @pytest.mark.requirement("AX-3")
 @pytest.mark.parametrize("nonce_key", [None, NONCE_KEY], ids=["", "nonces"])
 @every_era
-async def test_a_login_that_binds_and_all_that_follows_proves(
+async def test_dpop_login_binds_token_and_every_request_has_proof(
     version: str, nonce_key: bytes | None, shown: Shown
 ) -> None:
     async with protected(dpop=True, nonce_key=nonce_key) as (issuer, url):
         issuer.nonce = None if nonce_key is None else "of the authorization server"
         async with connect(url, auth=login(), versions=[version]) as client:
             assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"
-            assert (
-                await client.call_tool("erase")
-            ).text == f"{READ} {WRITE}"  # asked for more, with the same key
+            assert (await client.call_tool("erase")).text == f"{READ} {WRITE}"  # step-up with the same key
             assert (await client.call_tool("erase")).text == f"{READ} {WRITE}"
     assert len(shown.schemes) > 4
     assert set(shown.schemes) == {"DPoP"}
@@ -72,9 +71,9 @@ async def test_a_login_that_binds_and_all_that_follows_proves(
 
 
 @every_era
-async def test_it_is_renewed_with_its_key(version: str, shown: Shown) -> None:
+async def test_dpop_token_is_refreshed_with_its_key(version: str, shown: Shown) -> None:
     async with protected(dpop=True) as (issuer, url):
-        issuer.lifetime = 0  # so that it has to be renewed at once; the guard has a minute's patience
+        issuer.lifetime = 0  # expired at once for the client; the resource server allows a minute of leeway
         async with connect(url, auth=login(), versions=[version]) as client:
             issuer.lifetime = 600
             await client.call_tool("whoami")
@@ -83,7 +82,7 @@ async def test_it_is_renewed_with_its_key(version: str, shown: Shown) -> None:
     assert set(shown.schemes) == {"DPoP"}
 
 
-async def test_the_next_process_has_the_key(tmp_path: Path, shown: Shown) -> None:
+async def test_dpop_key_is_stored_for_the_next_process(tmp_path: Path, shown: Shown) -> None:
     async with protected(dpop=True) as (issuer, url):
         async with connect(url, auth=login(FileStorage(tmp_path))) as client:
             await client.call_tool("whoami")
@@ -93,7 +92,7 @@ async def test_the_next_process_has_the_key(tmp_path: Path, shown: Shown) -> Non
     assert set(shown.schemes) == {"DPoP"}
 
 
-async def test_a_token_that_was_stolen_opens_nothing(shown: Shown) -> None:
+async def test_dpop_stolen_token_is_denied(shown: Shown) -> None:
     async with protected(dpop=True) as (_, url):
         async with connect(url, auth=login(), versions=[E]) as client:
             await client.call_tool("whoami")
@@ -107,7 +106,7 @@ async def test_a_token_that_was_stolen_opens_nothing(shown: Shown) -> None:
 
 
 @every_era
-async def test_where_the_authorization_server_binds_nothing_it_bears(
+async def test_dpop_unsupported_falls_back_to_bearer(
     version: str, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with protected(dpop=True) as (issuer, url):

@@ -1,8 +1,8 @@
-"""Our client logs in at a server that the official Python SDK (`mcp` 2.3) protects: with the authorization server of the SDK, and with
-another one.
+"""Our client logs in at a server of the official Python SDK (`mcp` 2.3), with the SDK's
+authorization server and with a separate one.
 
-What the SDK says differs from what ours says: a 401 names an error to those who have shown nothing, a 403 does not name the scope, and
-the answer of its token endpoint is its own.
+The SDK's responses differ from ours: a 401 has an error code even without credentials, a 403 does
+not name the scope, and the token endpoint has its own error format.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def at(provider: Provider, how: str = "sessions") -> Any:
         ("sse", D),
     ],
 )
-async def test_it_logs_in(how: str, version: str) -> None:
+async def test_sdk_server_login_succeeds(how: str, version: str) -> None:
     provider = Provider()
     async with at(provider, how) as url, connect(url, auth=login(), versions=[version]) as client:
         assert client.peer.dialect.version == version
@@ -53,7 +53,7 @@ async def test_it_logs_in(how: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_it_renews_its_token_before_it_expires(version: str) -> None:
+async def test_sdk_server_token_is_refreshed_before_expiry(version: str) -> None:
     provider = Provider()
     provider.lifetime = 0
     async with at(provider) as url, connect(url, auth=login(), versions=[version]) as client:
@@ -61,11 +61,11 @@ async def test_it_renews_its_token_before_it_expires(version: str) -> None:
         await client.call_tool("whoami")
     assert provider.log.count("refresh") > 0
     assert provider.log.count("authorize") == 1
-    assert len(provider.refresh) == 1  # each was used once
+    assert len(provider.refresh) == 1  # each refresh token was used once
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_token_that_is_no_longer_taken_is_renewed(version: str) -> None:
+async def test_sdk_server_rejected_token_is_refreshed(version: str) -> None:
     provider = Provider()
     async with at(provider) as url, connect(url, auth=login(), versions=[version]) as client:
         told = (await client.call_tool("whoami")).text
@@ -78,7 +78,7 @@ async def test_a_token_that_is_no_longer_taken_is_renewed(version: str) -> None:
         assert provider.log[4:] == ["authorize", "token"]
 
 
-async def test_many_calls_that_are_refused_at_once_renew_it_once() -> None:
+async def test_sdk_server_many_denied_calls_refresh_once() -> None:
     provider = Provider()
     async with at(provider) as url, connect(url, auth=login(), versions=[E]) as client:
         provider.access.clear()
@@ -88,7 +88,7 @@ async def test_many_calls_that_are_refused_at_once_renew_it_once() -> None:
     assert provider.log == ["register", "authorize", "token", "refresh"]
 
 
-async def test_the_next_process_goes_on(tmp_path: Path) -> None:
+async def test_sdk_server_login_is_stored_for_the_next_process(tmp_path: Path) -> None:
     provider = Provider()
     async with at(provider) as url:
         for _ in range(2):
@@ -99,7 +99,7 @@ async def test_the_next_process_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_scope_that_was_not_granted_at_first(version: str) -> None:
+async def test_sdk_server_insufficient_scope_steps_up(version: str) -> None:
     provider = Provider()
     provider.grants = [["more"]]
     async with at(provider) as url, connect(url, auth=login(), versions=[version]) as client:
@@ -108,7 +108,7 @@ async def test_a_scope_that_was_not_granted_at_first(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_scope_that_is_never_granted_is_asked_for_twice_and_no_more(version: str) -> None:
+async def test_sdk_server_never_granted_scope_is_requested_twice(version: str) -> None:
     provider = Provider()
     provider.grants = [["more"]] * 9
     async with at(provider) as url:
@@ -118,11 +118,11 @@ async def test_a_scope_that_is_never_granted_is_asked_for_twice_and_no_more(vers
     assert provider.log == ["register", "authorize", "token", "authorize", "token"]
 
 
-# -- An authorization server of its own ------------------------------------------------------------------------------------
+# -- A separate authorization server ---------------------------------------------------------------
 
 
 class Introspecting:
-    """A `TokenVerifier` of the SDK that asks the authorization server."""
+    """A `TokenVerifier` of the SDK that uses introspection."""
 
     def __init__(self, issuer: AuthorizationServer) -> None:
         self._issuer = issuer
@@ -144,7 +144,7 @@ class Introspecting:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_with_another_authorization_server(version: str) -> None:
+async def test_sdk_server_with_separate_authorization_server(version: str) -> None:
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         server = protected_by_sdk(

@@ -1,6 +1,7 @@
-"""A protected server of ours, and clients that log in by themselves: the official Python client (`mcp` 2.3), and our own.
+"""Our protected server with clients that log in themselves: the official Python client (`mcp` 2.3)
+and ours.
 
-`protected.py` has both servers. The TypeScript client is in `test_protected_server_node.py`.
+`protected.py` has both servers. `test_protected_server_node.py` has the TypeScript client.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ pytestmark = [
 
 
 class Kept:
-    """The storage of an official client."""
+    """The token storage of an official client."""
 
     def __init__(self) -> None:
         self.tokens: OAuthToken | None = None
@@ -62,7 +63,7 @@ def official(url: str, storage: Kept) -> OAuthClientProvider:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_the_official_client_logs_in(mode: Any) -> None:
+async def test_protected_server_sdk_client_logs_in(mode: Any) -> None:
     async with protected() as (issuer, url):
         storage = Kept()
         async with httpx2.AsyncClient(auth=official(url, storage), timeout=10) as http:
@@ -75,14 +76,14 @@ async def test_the_official_client_logs_in(mode: Any) -> None:
         assert storage.tokens is not None
         assert storage.tokens.scope == READ
         assert issuer.log.count("GET /authorize") == 1
-        # The document that it found by our challenge.
+        # The metadata document, found by our challenge.
         async with httpx2.AsyncClient() as http:
             found = await http.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))
             assert json.loads(found.content)["authorization_servers"] == [issuer.issuer]
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-async def test_our_client_logs_in_and_asks_for_more_when_it_is_needed(version: str) -> None:
+async def test_protected_server_own_client_logs_in_and_steps_up(version: str) -> None:
     async with protected() as (issuer, url), connect(url, auth=login(), versions=[version]) as client:
         told = await client.call_tool("whoami")
         assert told.content[0].text == f"{issuer.issuer}#sub:alice"  # type: ignore[union-attr]

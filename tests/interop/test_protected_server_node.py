@@ -1,6 +1,8 @@
-"""A protected server of ours, and the official TypeScript client (`@modelcontextprotocol/sdk` 1.32), which logs in by itself.
+"""Our protected server with the official TypeScript client (`@modelcontextprotocol/sdk` 1.32),
+which logs in itself.
 
-It asks for more scopes with its refresh token, if it has one, and gives up when that brings none: so here it has none.
+The client requests more scopes with its refresh token, if it has one, and fails if that does not
+help. Therefore it gets no refresh token here.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ SCRIPT = Path(__file__).with_name("ts_login.mjs")
 
 @pytest.fixture
 def play(node_modules: Path) -> Callable[[str, str], Awaitable[Any]]:
-    """Have the client play a scene with the server at a URL; gives its report."""
+    """Return a function that lets the client play a scene with the server at a URL and returns its
+    report.
+    """
 
     async def play(url: str, scene: str) -> Any:
         argv = ["node", str(SCRIPT), str(node_modules), url, scene]
@@ -36,7 +40,9 @@ def play(node_modules: Path) -> Callable[[str, str], Awaitable[Any]]:
 
 
 @pytest.mark.parametrize("dpop", [False, True], ids=["", "beside-dpop"])
-async def test_it_logs_in(play: Callable[[str, str], Awaitable[Any]], dpop: bool) -> None:
+async def test_protected_server_node_client_logs_in(
+    play: Callable[[str, str], Awaitable[Any]], dpop: bool
+) -> None:
     async with protected(dpop=dpop) as (issuer, url):
         report = await play(url, "once")
     assert report["said"] == [f"{issuer.issuer}#sub:alice"]
@@ -45,17 +51,19 @@ async def test_it_logs_in(play: Callable[[str, str], Awaitable[Any]], dpop: bool
     assert sum(" 401" in each for each in report["requests"]) == 1
     assert report["requests"][-1] == "DELETE /mcp 204"
     assert issuer.log.count("GET /authorize") == issuer.log.count("POST /token") == 1
-    assert report["errors"] == ["Error: Unauthorized"]  # it wanted a user, once
+    assert report["errors"] == ["Error: Unauthorized"]  # one interactive login
 
 
-async def test_it_renews_its_token(play: Callable[[str, str], Awaitable[Any]]) -> None:
+async def test_protected_server_node_client_refreshes_token(
+    play: Callable[[str, str], Awaitable[Any]],
+) -> None:
     async with protected() as (issuer, url):
         report = await play(url, "renewed")
     assert report["said"] == [f"{issuer.issuer}#sub:alice"] * 2
     assert (issuer.log.count("GET /authorize"), issuer.log.count("POST /token")) == (1, 2)
 
 
-async def test_it_asks_for_more_when_it_is_needed(play: Callable[[str, str], Awaitable[Any]]) -> None:
+async def test_protected_server_node_client_steps_up(play: Callable[[str, str], Awaitable[Any]]) -> None:
     async with protected() as (issuer, url):
         report = await play(url, "more")
     assert report["said"] == [f"{issuer.issuer}#sub:alice", f"{READ} {WRITE}"]

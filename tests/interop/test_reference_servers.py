@@ -1,6 +1,7 @@
-"""Our client and our command drive `mcp-server-time`, a reference server of the protocol's authors, over stdio.
+"""Our client and our command with `mcp-server-time`, a reference server of the protocol's authors,
+over stdio.
 
-It is a program that others install and that knows nothing of us. It speaks every revision.
+It is an independent program and supports every revision.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CONVERSION = {"source_timezone": "Asia/Kolkata", "time": "12:00", "target_timezo
 
 @pytest.fixture
 def argv() -> list[str]:
-    # Beside the interpreter first: an environment need not be activated to be used.
+    # Look beside the interpreter first: the environment may not be activated.
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     program = shutil.which("mcp-server-time", path=places)
     if program is not None:
@@ -50,7 +51,7 @@ async def opened(argv: list[str], *versions: str) -> AsyncIterator[Client]:
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_it_is_driven_in_each_revision(argv: list[str], version: str) -> None:
+async def test_reference_server_works_in_each_revision(argv: list[str], version: str) -> None:
     async with opened(argv, version) as client:
         assert client.peer.dialect.version == version
         assert client.peer.info is not None
@@ -77,7 +78,7 @@ async def test_it_is_driven_in_each_revision(argv: list[str], version: str) -> N
         assert not (await client.call_tool("convert_time", CONVERSION)).is_error
 
 
-async def test_the_newest_revision_is_found(argv: list[str]) -> None:
+async def test_reference_server_newest_revision_is_negotiated(argv: list[str]) -> None:
     async with opened(argv) as client:
         assert client.peer.dialect.version == LATEST
         result = await client.call_tool("convert_time", CONVERSION)
@@ -91,12 +92,12 @@ async def test_the_newest_revision_is_found(argv: list[str]) -> None:
 
 
 def mcp_trio(*words: str, server: list[str]) -> subprocess.CompletedProcess[str]:
-    """The command, as a user starts it."""
+    """Run the command as a user does."""
     argv = [sys.executable, "-m", "mcp_trio", *words, "--", *server]
     return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
 
 
-def test_the_command_drives_it(argv: list[str]) -> None:
+def test_command_with_reference_server_works(argv: list[str]) -> None:
     page = mcp_trio("inspect", server=argv)
     assert page.stdout.startswith("mcp-time ")
     assert "source_timezone  string, required" in page.stdout

@@ -1,6 +1,8 @@
-"""The official Python client (`mcp` 2.3) drives our server over stdio and HTTP, in every mode it has: what is offered, calls,
-errors, progress and cancellation. What else a server tells is in `test_sdk_client_utilities.py`, what there is over HTTP only
-in `test_http_server_sdk.py`.
+"""The official Python client (`mcp` 2.3) with our server over stdio and HTTP, in every mode: lists,
+calls, errors, progress and cancellation.
+
+`test_sdk_client_utilities.py` has the other notifications, `test_http_server_sdk.py` what is HTTP
+only.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ pytestmark = unfinished_streams
 
 @pytest.mark.requirement("LIFE-3", "LIFE-4", "META-10", "PRM-1", "RES-1", "TOOL-1")
 @every_way_everywhere
-async def test_it_learns_who_we_are(way: Way) -> None:
+async def test_sdk_client_reads_server_info(way: Way) -> None:
     async with opened(way) as client:
-        if way.mode == E:  # it opens without asking anything
+        if way.mode == E:  # it opens without a request
             return
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version) == ("everything", "1.2.3")
@@ -46,7 +48,7 @@ async def test_it_learns_who_we_are(way: Way) -> None:
 
 
 @every_way_everywhere
-async def test_it_lists_and_reads(way: Way) -> None:
+async def test_sdk_client_lists_and_reads(way: Way) -> None:
     async with opened(way) as client:
         [echo, weather] = (await client.list_tools()).tools
         assert (echo.name, weather.name) == ("echo", "weather")
@@ -78,7 +80,7 @@ async def test_it_lists_and_reads(way: Way) -> None:
 
 
 @every_way_everywhere
-async def test_it_calls(way: Way) -> None:
+async def test_sdk_client_calls_tools(way: Way) -> None:
     async with opened(way) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
         assert echoed.content == [TextContent(text="naïve ☃ \U0001f600", type="text")]
@@ -105,7 +107,7 @@ async def test_it_calls(way: Way) -> None:
 
 @pytest.mark.requirement("DEC-7", "PRM-4", "RES-7", "RES-8", "TOOL-16", "TOOL-17")
 @every_way_everywhere
-async def test_its_mistakes_are_answered_in_the_words_of_its_revision(way: Way) -> None:
+async def test_sdk_client_errors_have_codes_of_the_revision(way: Way) -> None:
     invalid, not_found = -32602, -32602 if way.spoken == E else -32002
     async with opened(way) as client:
         assert await error_of(client.call_tool("nothing")) == (invalid, None)
@@ -122,13 +124,14 @@ async def test_its_mistakes_are_answered_in_the_words_of_its_revision(way: Way) 
 
 @pytest.mark.requirement("PROG-1")
 @every_way_that_streams
-async def test_it_gets_progress(way: Way) -> None:
+async def test_sdk_client_receives_progress(way: Way) -> None:
     async with opened(way) as client:
         told: list[tuple[float, float | None, str | None]] = []
         complete = trio.Event()
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
-            # It runs each call of this in a task of its own: they come in any order, even after the result.
+            # The client runs each callback in its own task: they come in any order, even after the
+            # result.
             told.append((progress, total, message))
             if len(told) == 3:
                 complete.set()
@@ -142,7 +145,7 @@ async def test_it_gets_progress(way: Way) -> None:
 
 @pytest.mark.requirement("CXL-6")
 @every_way
-async def test_it_cancels(way: Way) -> None:
+async def test_sdk_client_cancels_call(way: Way) -> None:
     async with opened(way) as client:
         with trio.CancelScope() as scope:
 
@@ -151,18 +154,18 @@ async def test_it_cancels(way: Way) -> None:
 
             await client.call_tool("wait", progress_callback=hear)
         assert scope.cancelled_caught
-        # It comes back when the handler has seen it.
+        # `cancelled` returns when the handler was cancelled.
         assert (await client.call_tool("cancelled")).content == [TextContent(text="yes", type="text")]
 
 
 @ways(D, places=["stdio", *SITES])
-async def test_it_pings_before_the_last_revision(way: Way) -> None:
+async def test_sdk_client_pings_stateful_revisions(way: Way) -> None:
     async with opened(way) as client:
         await client.session.send_ping()
 
 
 @ways(E, D, places=["stdio", *SITES])
-async def test_many_calls_cross_on_the_wire(way: Way) -> None:
+async def test_sdk_client_many_concurrent_calls_are_answered(way: Way) -> None:
     async with opened(way) as client, trio.open_nursery() as nursery:
 
         async def call(number: int) -> None:

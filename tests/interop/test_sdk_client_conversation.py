@@ -1,7 +1,7 @@
-"""The official Python client (`mcp` 2.3) answers what our server asks over stdio and HTTP: forms, pages, the model and the roots.
+"""The official Python client (`mcp` 2.3) answers our server's input requests over stdio and HTTP.
 
-It answers each question in a task of its own, and it hears each notification in one. It declares the forms and the pages as soon
-as there is somebody to ask.
+It handles each request and each notification in its own task. It declares both elicitation modes as
+soon as there is a callback.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.session import ClientRequestContext
 
-# It has a word of warning for whatever the last revision no longer has, also where an older one is spoken.
+# The client warns of features that the last revision removed, even in an older one.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
     unfinished_streams,
@@ -31,7 +31,7 @@ TOOLS = t.SamplingCapability(tools=t.SamplingToolsCapability())
 
 
 class Answers:
-    """Somebody who answers, with what he was given to say, and remembers what he was asked."""
+    """A callback that gives prepared responses and records the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.left = list(answers)
@@ -47,7 +47,7 @@ class Answers:
 
 
 class Told:
-    """What its `message_handler` hears."""
+    """A `message_handler` that records messages."""
 
     def __init__(self) -> None:
         self._send, self._receive = trio.open_memory_channel[Any](100)
@@ -85,7 +85,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
     return content.text
 
 
-# -- Forms -------------------------------------------------------------------------------------------------------------------
+# -- Forms -----------------------------------------------------------------------------------------
 
 
 async def forms(client: Client, user: Answers, way: Way) -> None:
@@ -104,7 +104,7 @@ async def forms(client: Client, user: Answers, way: Way) -> None:
     else:
         assert (dish["enum"], dish["enumNames"]) == (["a", "b"], ["Soup", "Fish"])
 
-    # A default is filled in by whoever reads the form, if nobody said otherwise.
+    # The reader of the form fills in a default that the response leaves out.
     user.left = [accept(count=1), DECLINE]
     assert await call(client, "book", flight="SK 903") == "Seats(count=1, where='aisle'), meal: decline"
     for answer in DECLINE, CANCEL:
@@ -115,7 +115,7 @@ async def forms(client: Client, user: Answers, way: Way) -> None:
 
 @pytest.mark.requirement("ELIC-4", "ELIC-6", "ELIC-7", "ELIC-8", "ELIC-9", "ELIC-23", "MRTR-1", "MRTR-12")
 @ways(E, D, C)
-async def test_it_fills_in_forms(way: Way) -> None:
+async def test_sdk_client_answers_forms(way: Way) -> None:
     user = Answers()
     async with asking(way, elicitation_callback=user) as client:
         await forms(client, user, way)
@@ -128,7 +128,7 @@ async def test_it_fills_in_forms(way: Way) -> None:
 
 
 @ways(E, D, places=["stdio-asyncio", "http-sse", "http-json", "http+sse"])
-async def test_it_fills_in_forms_of_other_servers(way: Way) -> None:
+async def test_sdk_client_answers_forms_of_other_tools(way: Way) -> None:
     user = Answers()
     async with asking(way, elicitation_callback=user) as client:
         await forms(client, user, way)
@@ -136,8 +136,8 @@ async def test_it_fills_in_forms_of_other_servers(way: Way) -> None:
 
 @pytest.mark.requirement("ELIC-10")
 @ways(E, D, C)
-async def test_a_form_that_it_fills_in_wrongly(way: Way) -> None:
-    """There is nobody to tell but the client: its call ends with an error or, in 2026-07-28, the question comes again."""
+async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(way: Way) -> None:
+    """The call ends with an error or, in 2026-07-28, the form is requested again."""
     user = Answers(accept(count=9))
     async with asking(way, elicitation_callback=user) as client:
         if way.spoken == E:
@@ -152,7 +152,7 @@ async def test_a_form_that_it_fills_in_wrongly(way: Way) -> None:
 
 @pytest.mark.requirement("CXL-6", "CXL-18")
 @ways(E, D, C, places=["stdio", "stdio-asyncio", "http"])
-async def test_a_question_ends_with_its_call(way: Way) -> None:
+async def test_sdk_client_cancelled_call_ends_its_input_request(way: Way) -> None:
     withdrawn = trio.Event()
 
     async def ponder(context: ClientRequestContext, params: t.ElicitRequestParams) -> t.ElicitResult:
@@ -170,12 +170,12 @@ async def test_a_question_ends_with_its_call(way: Way) -> None:
         assert await call(client, "cancelled") == "yes"
 
 
-# -- Pages -------------------------------------------------------------------------------------------------------------------
+# -- URL elicitation -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ELIC-13", "ELIC-14", "ELIC-15", "ELIC-17")
 @ways(E, D)
-async def test_it_visits_pages(way: Way) -> None:
+async def test_sdk_client_answers_url_elicitation(way: Way) -> None:
     user, told = Answers(accept(), DECLINE, CANCEL), Told()
     async with asking(way, elicitation_callback=user, message_handler=told) as client:
         for number, action in enumerate(("accept", "decline", "cancel")):
@@ -198,7 +198,7 @@ async def test_it_visits_pages(way: Way) -> None:
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
 @ways(D)
-async def test_it_is_refused_until_its_user_has_visited_a_page(way: Way) -> None:
+async def test_sdk_client_gets_url_elicitation_required_until_visited(way: Way) -> None:
     told = Told()
     async with asking(way, elicitation_callback=Answers(), message_handler=told) as client:
         page = {
@@ -217,7 +217,7 @@ async def test_it_is_refused_until_its_user_has_visited_a_page(way: Way) -> None
 
 @pytest.mark.requirement("ELIC-17")
 @ways(E)
-async def test_it_is_asked_until_its_user_has_visited_a_page(way: Way) -> None:
+async def test_sdk_client_gets_input_request_until_page_is_visited(way: Way) -> None:
     async def go(context: ClientRequestContext, params: Any) -> t.ElicitResult:
         assert params.url == "https://example.com/pages?id=p"
         await client.call_tool("unlock", {"id": "p"})
@@ -227,12 +227,12 @@ async def test_it_is_asked_until_its_user_has_visited_a_page(way: Way) -> None:
         assert await call(client, "locked", id="p") == "open"
 
 
-# -- The model ---------------------------------------------------------------------------------------------------------------
+# -- Sampling --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SAMP-2", "SAMP-3", "SAMP-6")
 @every_revision
-async def test_its_model_goes_on(way: Way) -> None:
+async def test_sdk_client_answers_sampling(way: Way) -> None:
     said = t.CreateMessageResult(
         role="assistant", content=t.TextContent(text="Hello"), model="small-1", stop_reason="endTurn"
     )
@@ -245,13 +245,13 @@ async def test_its_model_goes_on(way: Way) -> None:
         assert question.stop_sequences == ["."]
         assert question.model_preferences.hints[0].name == "small"
         assert (question.tools, question.tool_choice) == (None, None)
-        # The wish for the context of this server is one of what it offered, until it could be offered.
+        # Revisions with a capability for `includeContext` drop it: this client does not declare it.
         assert question.include_context == (None if way.knows(D) else "thisServer")
 
 
 @pytest.mark.requirement("SAMP-4", "SAMP-5", "SAMP-7", "SAMP-8", "SAMP-9")
 @ways(E, D)
-async def test_its_model_uses_tools(way: Way) -> None:
+async def test_sdk_client_answers_sampling_with_tools(way: Way) -> None:
     def use(id: str, a: int, b: int) -> t.ToolUseContent:
         return t.ToolUseContent(id=id, name="add", input={"a": a, "b": b})
 
@@ -277,7 +277,7 @@ async def test_its_model_uses_tools(way: Way) -> None:
     assert results == [("u1", "5"), ("u2", "9"), ("u3", "14")]
 
 
-# -- The roots ---------------------------------------------------------------------------------------------------------------
+# -- Roots -----------------------------------------------------------------------------------------
 
 
 def roots(**places: str) -> t.ListRootsResult:
@@ -288,7 +288,7 @@ def roots(**places: str) -> t.ListRootsResult:
 
 @pytest.mark.requirement("ROOT-2", "ROOT-3")
 @every_revision
-async def test_it_tells_its_roots(way: Way) -> None:
+async def test_sdk_client_answers_roots(way: Way) -> None:
     places = Answers(roots(home="file:///home/me", work="file:///work"), roots())
     async with asking(way, list_roots_callback=places) as client:
         assert json.loads(await call(client, "where")) == ["home=file:///home/me", "work=file:///work"]
@@ -297,12 +297,12 @@ async def test_it_tells_its_roots(way: Way) -> None:
         assert json.loads(await call(client, "where")) == []
 
 
-# -- All of it, and nothing --------------------------------------------------------------------------------------------------
+# -- Everything at once, and nothing ---------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
 @ways(E, D)
-async def test_it_is_asked_for_everything_at_once(way: Way) -> None:
+async def test_sdk_client_answers_concurrent_input_requests(way: Way) -> None:
     said = t.CreateMessageResult(role="assistant", content=t.TextContent(text="So."), model="small-1")
     async with asking(
         way,
@@ -325,7 +325,7 @@ UNABLE: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 @pytest.mark.requirement("ELIC-3", "MRTR-5", "SAMP-5", "ROOT-5")
 @every_revision
-async def test_it_is_not_asked_what_it_did_not_offer_to_answer(way: Way) -> None:
+async def test_sdk_client_without_capability_gets_no_input_request(way: Way) -> None:
     async with asking(way) as client:
         for tool, (arguments, missing) in UNABLE.items():
             code, data = await error_of(client.call_tool(tool, arguments))
@@ -338,8 +338,10 @@ async def test_it_is_not_asked_what_it_did_not_offer_to_answer(way: Way) -> None
 
 @pytest.mark.requirement("ELIC-23", "SAMP-12", "SAMP-13")
 @every_revision
-async def test_it_refuses_to_answer(way: Way) -> None:
-    """By an error: the call ends with it. In 2026-07-28 its own side ends the call, and the server never hears of it."""
+async def test_sdk_client_error_response_fails_the_call(way: Way) -> None:
+    """The call ends with the error. In 2026-07-28 the client itself ends the call, without a
+    message.
+    """
     no = t.ErrorData(code=-1, message="the user rejected the request")
     callbacks = {f"{what}_callback": Answers(no, no) for what in ("elicitation", "sampling", "list_roots")}
     async with asking(way, **callbacks) as client:

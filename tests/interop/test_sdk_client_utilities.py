@@ -1,7 +1,9 @@
-"""The official Python client (`mcp` 2.3) hears from our server over stdio and HTTP: log messages, suggestions, pages, hints and changes.
+"""The official Python client (`mcp` 2.3) with our server over stdio and HTTP: log messages,
+completion, pages, caching hints and changes.
 
-It runs each callback in a task of its own, so that what it hears comes in any order, even after the result. Who wants to know
-that something was *not* heard asks for something else first: by then every task of before has run.
+The client runs each callback in its own task, so notifications are handled in any order, even after
+the result. A test that expects *no* notification first sends another request: by its result, all
+earlier tasks have run.
 """
 
 from __future__ import annotations
@@ -41,18 +43,18 @@ from tests.interop.official import (
 if TYPE_CHECKING:
     from mcp import Client
 
-# It has a word of warning for whatever the last revision no longer has, also where an older one is spoken.
+# The client warns of features that the last revision removed, even in an older one.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
     unfinished_streams,
 ]
 
 
-# -- Log messages ------------------------------------------------------------------------------------------------------------
+# -- Log messages ----------------------------------------------------------------------------------
 
 
 class Heard:
-    """The log messages that a client hears: `Client(..., logging_callback=heard)`."""
+    """The log messages of a client: `Client(..., logging_callback=heard)`."""
 
     def __init__(self) -> None:
         self.messages: list[LoggingMessageNotificationParams] = []
@@ -61,7 +63,7 @@ class Heard:
         self.messages.append(message)
 
     async def of(self, client: Client, **options: Any) -> list[str]:
-        """The levels that one call of `log` makes it hear."""
+        """Return the levels of the messages that one call of `log` causes."""
         self.messages.clear()
         await client.call_tool("log", **options)
         await client.call_tool("weather", {"city": "Rome"})
@@ -73,7 +75,7 @@ class Heard:
 
 @pytest.mark.requirement("LOG-1", "LOG-2", "LOG-3", "LOG-4")
 @every_stateful_revision
-async def test_it_sets_the_level_of_what_it_is_told(way: Way) -> None:
+async def test_sdk_client_sets_log_level(way: Way) -> None:
     async with opened(way, logging_callback=(heard := Heard())) as client:
         assert await heard.of(client) == [*LOGGING_LEVELS[1:]]
         for level in LOGGING_LEVELS:
@@ -83,7 +85,7 @@ async def test_it_sets_the_level_of_what_it_is_told(way: Way) -> None:
 
 @pytest.mark.requirement("LOG-7", "LOG-8")
 @ways(E)
-async def test_it_asks_for_log_messages_with_each_request(way: Way) -> None:
+async def test_sdk_client_requests_log_level_per_request(way: Way) -> None:
     async with opened(way, logging_callback=(heard := Heard()), log_level="error") as client:
         assert await heard.of(client) == ["error", "critical", "alert", "emergency"]
         assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "alert"}) == ["alert", "emergency"]
@@ -92,12 +94,12 @@ async def test_it_asks_for_log_messages_with_each_request(way: Way) -> None:
         assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "debug"}) == [*LOGGING_LEVELS]
 
 
-# -- Completion --------------------------------------------------------------------------------------------------------------
+# -- Completion ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("COMP-1", "COMP-3", "COMP-4")
 @every_revision
-async def test_it_gets_suggestions(way: Way) -> None:
+async def test_sdk_client_gets_completions(way: Way) -> None:
     async with opened(way) as client:
 
         async def suggested(ref: Any, argument: str, typed: str, **chosen: str) -> list[str]:
@@ -109,10 +111,11 @@ async def test_it_gets_suggestions(way: Way) -> None:
         review = PromptReference(name="review")
         assert await suggested(review, "tone", "fr") == ["frank", "friendly"]
         assert await suggested(review, "tone", "x") == []
-        assert await suggested(review, "code", "x") == []  # nobody completes it
+        assert await suggested(review, "code", "x") == []  # no completer
         book = ResourceTemplateReference(uri="book://{author}/{title}")
         assert await suggested(book, "author", "m") == ["melville", "morrison"]
-        # What is chosen already can be said since 2025-06-18 (COMP-2). The client says it before that too, and is heard.
+        # `context` exists since 2025-06-18 (COMP-2). The client sends it in earlier revisions too,
+        # and our server reads it.
         assert await suggested(book, "title", "b", author="morrison") == ["beloved"]
         assert await suggested(book, "title", "b") == []
 
@@ -125,12 +128,12 @@ async def test_it_gets_suggestions(way: Way) -> None:
             assert await complaint == (-32602, None)
 
 
-# -- Pages and hints ---------------------------------------------------------------------------------------------------------
+# -- Pages and hints -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PAGE-1", "PAGE-6", "CACHE-1", "CACHE-8")
 @every_revision
-async def test_it_turns_pages(way: Way) -> None:
+async def test_sdk_client_follows_pages(way: Way) -> None:
     async with opened(way, cache=None) as client:
         lists: dict[str, tuple[Any, str]] = {
             "tools": (client.list_tools, "name"),
@@ -152,7 +155,7 @@ async def test_it_turns_pages(way: Way) -> None:
             "resource_templates": [["memo://{day}/notes", "book://{author}/{title}"], ["page://{number}"]],
             "prompts": [["review", "greet"], ["thank"]],
         }
-        unsaid = (0, "private")  # what the client makes of it where a revision has no hints
+        unsaid = (0, "private")  # the client's default in revisions without hints
         hints = (60_000, "public") if way.spoken == E else unsaid
         for ask, _ in lists.values():
             first = await ask()
@@ -166,7 +169,7 @@ async def test_it_turns_pages(way: Way) -> None:
 
 @pytest.mark.requirement("CACHE-1", "TOOL-23")
 @ways(E)
-async def test_it_keeps_a_list_until_it_is_told_of_a_change(way: Way) -> None:
+async def test_sdk_client_caches_list_until_changed(way: Way) -> None:
     async with opened(way) as client:
 
         async def first_tool() -> str:
@@ -184,11 +187,11 @@ async def test_it_keeps_a_list_until_it_is_told_of_a_change(way: Way) -> None:
             assert await first_tool() == "picture"
 
 
-# -- Changes -----------------------------------------------------------------------------------------------------------------
+# -- Changes ---------------------------------------------------------------------------------------
 
 
 class Told:
-    """The changes that a client is told of, each as it comes: `Client(..., message_handler=told)`."""
+    """The changes that a client gets, in order: `Client(..., message_handler=told)`."""
 
     def __init__(self) -> None:
         self._send, self._receive = trio.open_memory_channel[Any](100)
@@ -206,7 +209,7 @@ class Told:
 
 @pytest.mark.requirement("TOOL-23", "PRM-5", "RES-14")
 @every_stateful_revision
-async def test_a_session_is_told_of_changed_lists(way: Way) -> None:
+async def test_sdk_client_session_gets_list_changed(way: Way) -> None:
     async with opened(way, message_handler=(told := Told())) as client:
         for what, method in (
             ("tools", "notifications/tools/list_changed"),
@@ -224,7 +227,7 @@ async def test_a_session_is_told_of_changed_lists(way: Way) -> None:
 
 @pytest.mark.requirement("RES-4", "RES-5")
 @every_stateful_revision
-async def test_a_session_is_told_of_the_resources_that_it_subscribed_to(way: Way) -> None:
+async def test_sdk_client_session_gets_subscribed_updates(way: Way) -> None:
     async with opened(way, message_handler=(told := Told())) as client:
 
         async def changed(uri: str) -> None:
@@ -249,7 +252,7 @@ async def test_a_session_is_told_of_the_resources_that_it_subscribed_to(way: Way
 
 @pytest.mark.requirement("SUB-2", "SUB-3", "SUB-4")
 @ways(E, places=["stdio", "http", "http-sse", "http-json", "http-stateless"])
-async def test_it_listens_to_what_it_wants_to_hear_of(way: Way) -> None:
+async def test_sdk_client_listen_gets_requested_changes(way: Way) -> None:
     uri = "memo://today"
     async with opened(way) as client:
 
@@ -278,8 +281,8 @@ async def pid_of(client: Client) -> int:
 
 @pytest.mark.requirement("SUB-8")
 @ways(E, places=PIPES)
-async def test_what_it_listens_to_ends_in_order_when_the_server_is_told_to_end(way: Way) -> None:
-    """Otherwise it would raise `SubscriptionLost`."""
+async def test_sdk_client_listen_at_server_shutdown_ends_in_order(way: Way) -> None:
+    """A subscription without an orderly end would raise `SubscriptionLost`."""
     async with opened(way) as client, client.listen(tools_list_changed=True) as changes:
         await client.call_tool("change", {"what": "tools"})
         os.kill(await pid_of(client), signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""Our client drives a server written with the official Python SDK (`mcp` 2.3), over stdio, in every revision.
+"""Our client with a server of the official Python SDK (`mcp` 2.3), over stdio, in every revision.
 
-The server is a child on asyncio. What it says on stderr is dropped: it prints a traceback for each error that is asked for
-here.
+The server is a child on asyncio. Its stderr is dropped, because it prints a traceback for each
+error that the tests cause.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SERVER = Path(__file__).with_name("sdk_server.py")
 E, D, C, B, A = ALL
-# What the client is told to speak, and what that must lead to. With more than one it has to find out.
+# The revisions of the client, and the negotiated one.
 WAYS = [(ALL, E), ((D, C, B, A), D), ((E,), E), ((C,), C), ((B,), B), ((A,), A)]
 every_way = pytest.mark.parametrize(
     ("versions", "spoken"), WAYS, ids=[f"{len(versions)}-to-{spoken}" for versions, spoken in WAYS]
@@ -48,7 +48,7 @@ async def opened(versions: tuple[str, ...], spoken: str) -> AsyncIterator[Client
 
 
 @every_way
-async def test_what_it_offers(versions: tuple[str, ...], spoken: str) -> None:
+async def test_sdk_server_lists_are_read(versions: tuple[str, ...], spoken: str) -> None:
     async with opened(versions, spoken) as client:
         peer = client.peer
         assert peer.info is not None
@@ -83,7 +83,7 @@ async def test_what_it_offers(versions: tuple[str, ...], spoken: str) -> None:
 
 
 @every_way
-async def test_calls(versions: tuple[str, ...], spoken: str) -> None:
+async def test_sdk_server_tools_are_called(versions: tuple[str, ...], spoken: str) -> None:
     async with opened(versions, spoken) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
         assert echoed.content == [TextContent("naïve ☃ \U0001f600")]
@@ -119,16 +119,18 @@ async def test_calls(versions: tuple[str, ...], spoken: str) -> None:
 
 @pytest.mark.requirement("CXL-13")
 @every_way
-async def test_a_call_that_is_left_is_cancelled_over_there(versions: tuple[str, ...], spoken: str) -> None:
+async def test_sdk_server_cancelled_call_is_cancelled_on_server(
+    versions: tuple[str, ...], spoken: str
+) -> None:
     async with opened(versions, spoken) as client:
         with trio.CancelScope() as scope:
             await client.call_tool("wait", progress=lambda *_: scope.cancel())
         assert scope.cancelled_caught
-        # It comes back when the handler has seen it.
+        # `cancelled` returns when the handler was cancelled.
         assert (await client.call_tool("cancelled")).content == [TextContent("yes")]
 
 
-async def test_many_calls_cross_on_the_wire() -> None:
+async def test_sdk_server_many_concurrent_calls_are_answered() -> None:
     async with opened(ALL, E) as client, trio.open_nursery() as nursery:
 
         async def call(number: int) -> None:

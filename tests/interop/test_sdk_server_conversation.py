@@ -1,7 +1,7 @@
-"""Our client answers what a server written with the official Python SDK (`mcp` 2.3) asks over stdio: forms, pages, the model and
-the roots.
+"""Our client answers the input requests of a server of the official Python SDK (`mcp` 2.3), over
+stdio.
 
-Starting such a server takes longer than all that is asked here, so one asks for much.
+Starting such a server is slow, so each test uses one for much.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def revisions(*versions: str) -> pytest.MarkDecorator:
 
 
 class Answers:
-    """Somebody who answers, with what he was given to say, and remembers what he was asked."""
+    """A callback that gives prepared responses and records the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.left = list(answers)
@@ -64,7 +64,7 @@ class Answers:
 
 
 class Crossed:
-    """What crosses the wire: `connect(..., trace=crossed)`."""
+    """A trace of the messages: `connect(..., trace=crossed)`."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -94,14 +94,14 @@ async def error_of(client: Client, tool: str, **arguments: Any) -> tuple[int, An
     return refused.value.code, refused.value.data
 
 
-# -- Forms -------------------------------------------------------------------------------------------------------------------
+# -- Forms -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement(
     "ELIC-1", "ELIC-5", "ELIC-9", "ELIC-11", "MRTR-6", "MRTR-7", "MRTR-9", "MRTR-10", "MRTR-16"
 )
 @revisions(E, D, C)
-async def test_it_fills_in_forms(version: str) -> None:
+async def test_sdk_server_forms_are_answered(version: str) -> None:
     user, crossed = Answers(), Crossed()
     async with opened(version, on_elicit=user, trace=crossed) as client:
         user.left = [{"count": 2, "where": "window"}, {"dish": "soup"}]
@@ -112,8 +112,8 @@ async def test_it_fills_in_forms(version: str) -> None:
         calls = [message for message in crossed.sent if message.get("method") == "tools/call"]
         assert len(calls) == len({message["id"] for message in calls}) == (3 if version == E else 1)
 
-        # A user who turns away, and an own side that refuses: the first is an answer, and where there is none for the
-        # second it is one too.
+        # Decline and cancel are responses. A callback's McpError is one only in 2026-07-28, which
+        # has no error response.
         user.left = [{"count": 1, "loud": True}, DECLINE]
         assert await call(client, "book") == "{'loud': True, 'count': 1}, decline: None"
         for answer, action in (DECLINE, "decline"), (CANCEL, "cancel"), (None, "cancel"):
@@ -130,8 +130,10 @@ async def test_it_fills_in_forms(version: str) -> None:
 
 @pytest.mark.requirement("MRTR-7", "MRTR-9", "MRTR-10")
 @revisions(E, D, C)
-async def test_it_fills_in_forms_of_a_high_level_server(version: str) -> None:
-    """Which seals its state, so that it has to come back as it was, with the answers of this round and no others."""
+async def test_sdk_server_high_level_forms_are_answered(version: str) -> None:
+    """The server seals its state, which must come back unchanged, with the responses of this round
+    only.
+    """
     user, crossed = Answers(), Crossed()
     async with opened(version, "sdk_server.py", on_elicit=user, trace=crossed) as client:
         for answer, action in ({"sure": True}, "accept"), (DECLINE, "decline"), (None, "cancel"):
@@ -156,7 +158,7 @@ async def test_it_fills_in_forms_of_a_high_level_server(version: str) -> None:
 
 
 @pytest.mark.requirement("MRTR-10", "MRTR-11")
-async def test_a_call_is_made_again_as_it_was_and_not_for_ever() -> None:
+async def test_sdk_server_retries_are_identical_and_limited() -> None:
     crossed = Crossed()
 
     async def fill(params: ElicitParams) -> dict[str, Any]:
@@ -185,7 +187,7 @@ async def test_a_call_is_made_again_as_it_was_and_not_for_ever() -> None:
 
 @pytest.mark.requirement("ELIC-10")
 @revisions(E, D)
-async def test_a_form_that_is_filled_in_wrongly_is_not_sent(version: str) -> None:
+async def test_sdk_server_invalid_form_answer_is_not_sent(version: str) -> None:
     crossed = Crossed()
     async with opened(version, on_elicit=Answers({"count": 9}), trace=crossed) as client:
         if version == E:
@@ -198,7 +200,7 @@ async def test_a_form_that_is_filled_in_wrongly_is_not_sent(version: str) -> Non
 
 @pytest.mark.requirement("CXL-6", "CXL-13", "CXL-18")
 @revisions(E, D, C)
-async def test_a_question_ends_with_its_call(version: str) -> None:
+async def test_sdk_server_cancelled_call_ends_its_input_request(version: str) -> None:
     withdrawn = trio.Event()
 
     async def ponder(params: ElicitParams) -> None:
@@ -216,12 +218,12 @@ async def test_a_question_ends_with_its_call(version: str) -> None:
         assert await call(client, "cancelled") == "yes"
 
 
-# -- Pages -------------------------------------------------------------------------------------------------------------------
+# -- URL elicitation -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ELIC-2", "ELIC-14", "ELIC-15")
 @revisions(E, D)
-async def test_its_user_visits_pages(version: str) -> None:
+async def test_sdk_server_url_elicitation_is_answered(version: str) -> None:
     user, crossed = Answers({}, DECLINE, None), Crossed()
     async with opened(version, on_elicit=user, elicitation=PAGES, trace=crossed) as client:
         for id, action in ("a", "accept"), ("b", "decline"), ("c", "cancel"):
@@ -231,7 +233,7 @@ async def test_its_user_visits_pages(version: str) -> None:
             assert question.url == f"https://example.com/pages?id={id}"
             assert question.elicitation_id == (id if version == D else None)
         if version == D:
-            # The news are for whoever shows pages; nothing here waits for them, whether the id is known or not.
+            # Completion notifications are ignored here, whether the id is known or not.
             for id in "a", "unknown":
                 assert await call(client, "unlock", id=id) == "done"
             complete = "notifications/elicitation/complete"
@@ -240,7 +242,7 @@ async def test_its_user_visits_pages(version: str) -> None:
 
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
-async def test_it_is_told_which_page_its_user_has_to_visit_first() -> None:
+async def test_sdk_server_url_elicitation_required_raises() -> None:
     async with opened(D, on_elicit=Answers(), elicitation=PAGES) as client:
         page = {
             "mode": "url",
@@ -253,7 +255,7 @@ async def test_it_is_told_which_page_its_user_has_to_visit_first() -> None:
         assert await call(client, "locked", id="p") == "open"
 
 
-# -- The model ---------------------------------------------------------------------------------------------------------------
+# -- Sampling --------------------------------------------------------------------------------------
 
 
 def said(reason: str, *blocks: Any) -> CreateMessageResult:
@@ -268,7 +270,7 @@ def said(reason: str, *blocks: Any) -> CreateMessageResult:
 
 @pytest.mark.requirement("SAMP-1", "SAMP-2", "SAMP-3", "SAMP-12", "SAMP-13")
 @revisions(*ALL)
-async def test_its_model_goes_on(version: str) -> None:
+async def test_sdk_server_sampling_is_answered(version: str) -> None:
     model = Answers(said("endTurn", TextContent("Hello")), None)
     async with opened(version, on_sample=model) as client:
         assert await call(client, "say", text="Say hello.") == "small-1: Hello (endTurn)"
@@ -282,7 +284,7 @@ async def test_its_model_goes_on(version: str) -> None:
         assert preferences.speed_priority == 1
         assert [hint.name for hint in preferences.hints or ()] == ["small"]
 
-        # Its user does not want that. In 2026-07-28 that cannot be said, and the call ends at once.
+        # The user rejects. 2026-07-28 has no error response for that, so the call ends at once.
         with pytest.raises(McpError if version == E else PeerError, match="rejected") as refused:
             await client.call_tool("say", {"text": "Say it again."})
         assert refused.value.code == -1
@@ -290,7 +292,7 @@ async def test_its_model_goes_on(version: str) -> None:
 
 @pytest.mark.requirement("SAMP-4", "SAMP-7", "SAMP-8")
 @revisions(E, D)
-async def test_its_model_uses_tools(version: str) -> None:
+async def test_sdk_server_sampling_with_tools_is_answered(version: str) -> None:
     both = ToolUseContent("u1", "add", {"a": 2, "b": 3}), ToolUseContent("u2", "add", {"a": 4, "b": 5})
     model = Answers(
         said("toolUse", TextContent("Let me see."), *both),
@@ -311,12 +313,12 @@ async def test_its_model_uses_tools(version: str) -> None:
     ]
 
 
-# -- The roots ---------------------------------------------------------------------------------------------------------------
+# -- Roots -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ROOT-1", "ROOT-2", "ROOT-4")
 @revisions(*ALL)
-async def test_it_tells_its_roots(version: str) -> None:
+async def test_sdk_server_roots_are_answered(version: str) -> None:
     places: list[Any] = [Root("file:///home/me", "home"), PurePosixPath("/work")]
     async with opened(version, on_roots=lambda: places) as client:
         assert await call(client, "where") == "home=file:///home/me, None=file:///work"
@@ -327,13 +329,13 @@ async def test_it_tells_its_roots(version: str) -> None:
         assert await call(client, "where") == "None=file:///elsewhere"
 
 
-# -- All of it, and nothing --------------------------------------------------------------------------------------------------
+# -- Everything at once, and nothing ---------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-4", "MRTR-6")
 @revisions(E, D, C)
-async def test_it_is_asked_for_everything_at_once(version: str) -> None:
-    """And answers side by side: none of these ends before all have begun."""
+async def test_sdk_server_concurrent_input_requests_are_answered(version: str) -> None:
+    """The callbacks run concurrently: none ends before all have started."""
     begun = 0
     all_begun = trio.Event()
 
@@ -359,9 +361,12 @@ async def test_it_is_asked_for_everything_at_once(version: str) -> None:
 
 @pytest.mark.requirement("ELIC-2", "ELIC-3", "SAMP-5", "ROOT-5")
 @revisions(E, D)
-async def test_what_it_did_not_offer_to_answer_is_an_error(version: str) -> None:
-    """This server asks all the same. The error is the server's to see or, in 2026-07-28, that of whoever called."""
-    nobody: dict[str, dict[str, Any]] = {
+async def test_sdk_server_input_request_without_capability_is_an_error(version: str) -> None:
+    """This server requests input in spite of missing capabilities.
+
+    The server gets the error or, in 2026-07-28, the caller of the tool.
+    """
+    without_callbacks: dict[str, dict[str, Any]] = {
         "book": {},
         "say": {"text": "Hello"},
         "where": {},
@@ -370,7 +375,7 @@ async def test_what_it_did_not_offer_to_answer_is_an_error(version: str) -> None
     some: dict[str, dict[str, Any]] = {"visit": {"id": "v"}, "calculate": {"task": "2 + 3"}}
     asked: dict[str, Any] = {"on_elicit": Answers(), "on_sample": Answers()}
     cases: list[tuple[dict[str, Any], dict[str, dict[str, Any]], int]] = [
-        ({}, nobody, -32601),
+        ({}, without_callbacks, -32601),
         (asked, some, -32602),
     ]
     for options, tools, code in cases:

@@ -1,7 +1,7 @@
-"""Our client hears from servers written with the official Python SDK (`mcp` 2.3), over stdio: log messages, progress, suggestions,
-pages, hints and changes.
+"""Our client with servers of the official Python SDK (`mcp` 2.3), over stdio: log messages,
+progress, completion, pages, caching hints and changes.
 
-Starting such a server takes longer than all that is asked of it here, so one is asked for much.
+Starting such a server is slow, so each test uses one for much.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ every_revision = pytest.mark.parametrize("version", ALL)
 
 
 class Crossed:
-    """The methods of what our client sends: `connect(..., trace=crossed)`."""
+    """The methods of the messages that our client sends: `connect(..., trace=crossed)`."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -56,14 +56,14 @@ async def opened(version: str, server: str = "sdk_utilities.py", **options: Any)
             yield client
 
 
-# -- What is the same in every revision ---------------------------------------------------------------------------------------
+# -- In every revision -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement(
     "LOG-2", "LOG-3", "PROG-1", "COMP-2", "PAGE-1", "PAGE-4", "PAGE-5", "CACHE-5", "CACHE-9"
 )
 @every_revision
-async def test_what_it_tells(version: str) -> None:
+async def test_sdk_server_notifications_and_results_arrive(version: str) -> None:
     heard: list[LoggingMessageParams] = []
     crossed = Crossed()
     async with opened(version, on_log=heard.append, trace=crossed) as client:
@@ -96,7 +96,8 @@ async def log_messages(client: Client, heard: list[LoggingMessageParams]) -> Non
 async def progress(client: Client) -> None:
     told: list[tuple[float, float | None, str | None]] = []
     await client.call_tool("count", progress=lambda *step: told.append(step))
-    # `message` is there since 2025-03-26 (PROG-1), but the server sends it in 2024-11-05 too, and our client hands it on.
+    # `message` exists since 2025-03-26 (PROG-1), but the server sends it in 2024-11-05 too, and our
+    # client passes it on.
     assert told == [(0.5, None, None), (0.75, None, "nearly")]
 
 
@@ -105,7 +106,7 @@ async def suggestions(client: Client, version: str) -> None:
     assert prompt == Completion(["review", "tone", "k", "None"], total=7, has_more=True)
     chosen = {"owner": "me"}
     template = await client.complete("x://{owner}/{name}", "name", "", arguments=chosen)
-    # What is chosen already can be said since 2025-06-18.
+    # `context` exists since 2025-06-18.
     assert template.values == [
         "x://{owner}/{name}",
         "name",
@@ -123,7 +124,7 @@ async def all_pages(client: Client) -> None:
     assert [tool.name for tool in await client.list_tools()] == NAMES
     assert [resource.name for resource in await client.list_resources()] == NAMES
     assert [template.name for template in await client.list_resource_templates()] == NAMES
-    # The first cursor is refused, so that our client begins anew.
+    # The first cursor is rejected, so our client starts the list again.
     assert [prompt.name for prompt in await client.list_prompts()] == NAMES
     for what in "tools", "resources", "resources/templates", "prompts":
         with pytest.raises(PeerError) as refused:
@@ -143,18 +144,18 @@ async def what_is_kept(client: Client, crossed: Crossed, version: str) -> None:
     pages = {"tools/list": 3, "resources/list": 3, "resources/read": 1}
     if version == E:
         asked = ["resources/list"] * 3
-        assert await ask() == [*asked, "resources/read", *asked]  # the tools have been asked for before
+        assert await ask() == [*asked, "resources/read", *asked]  # the tools were requested before
     else:
         assert await ask() == [method for method, count in pages.items() for _ in range(count)] * 2
 
 
 @pytest.mark.requirement("CAP-3")
 @pytest.mark.parametrize("version", [E, D])
-async def test_a_server_that_does_not_declare_that_it_logs(version: str) -> None:
-    """Whatever is written with the high-level part of the SDK: it has `context.log` and never declares `logging` (LOG-1).
+async def test_sdk_server_without_logging_capability(version: str) -> None:
+    """The SDK's high-level part has `context.log` but never declares `logging` (LOG-1).
 
-    What is not declared is not asked for (CAP-3). So in 2026-07-28, where each request has to ask, there is nothing to hear,
-    and before it everything.
+    Our client does not request an undeclared feature (CAP-3). In 2026-07-28, where each request
+    names its log level, no messages arrive; in earlier revisions all do.
     """
     heard: list[LoggingMessageParams] = []
     async with opened(version, "sdk_server.py", on_log=heard.append, log_level="error") as client:
@@ -162,18 +163,18 @@ async def test_a_server_that_does_not_declare_that_it_logs(version: str) -> None
         assert [message.level for message in heard] == ([] if version == E else ["debug", "warning"])
         with pytest.raises(LocalProtocolError, match="did not declare the capability logging"):
             await client.set_log_level("debug")
-        # Who knows better can ask.
+        # The caller can request it explicitly.
         heard.clear()
         await client.call_tool("say", meta={META_LOG_LEVEL: "debug"})
         assert [message.level for message in heard] == ["debug", "warning"]
 
 
-# -- Changes -----------------------------------------------------------------------------------------------------------------
+# -- Changes ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SUB-1", "SUB-5", "SUB-7", "RES-4", "CACHE-10")
 @pytest.mark.parametrize("version", [E, D, A])
-async def test_it_listens_to_changes(version: str) -> None:
+async def test_sdk_server_changes_arrive_by_listen(version: str) -> None:
     crossed = Crossed()
     async with opened(version, trace=crossed) as client:
 
@@ -203,7 +204,7 @@ async def test_it_listens_to_changes(version: str) -> None:
             assert crossed.asked[-2:] == ["resources/unsubscribe", "ping"]
 
 
-async def test_what_it_listens_to_ends_in_order_when_the_server_ends_it() -> None:
+async def test_sdk_server_ended_subscription_ends_listen() -> None:
     async with opened(E) as client, client.listen(tools=True) as changes:
         await client.call_tool("change", {"what": "tools"})
         await client.call_tool("end")
@@ -211,8 +212,8 @@ async def test_what_it_listens_to_ends_in_order_when_the_server_ends_it() -> Non
 
 
 @pytest.mark.requirement("CAP-3")
-async def test_a_server_that_does_not_declare_that_it_tells_of_changes() -> None:
-    """Whatever is written with the high-level part of the SDK, until 2025-11-25; in 2026-07-28 it does."""
+async def test_sdk_server_without_list_changed_capability() -> None:
+    """The SDK's high-level part declares `listChanged` in 2026-07-28 only."""
     async with opened(D, "sdk_server.py") as client:
         with pytest.raises(LocalProtocolError, match="announces no changes"):
             async with client.listen(tools=True, uris=["memo://today"]):

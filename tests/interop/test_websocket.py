@@ -1,6 +1,7 @@
-"""WebSockets with those who speak them best: `websockets` and `trio-websocket` of PyPI, `ws` of npm, and the official TypeScript client.
+"""WebSocket with other implementations: `websockets` and `trio-websocket` of PyPI, `ws` of npm, and
+the official TypeScript client.
 
-Each is a client of our server, and, where it has one, a server of our client.
+Each is a client of our server and, where it has one, a server of our client.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def house() -> Server:
 
     @server.tool
     def echo(text: str) -> str:
-        """At once."""
+        """Return the text at once."""
         return text
 
     return server
@@ -48,7 +49,7 @@ def house() -> Server:
 
 @asynccontextmanager
 async def served_here(**options: Any) -> AsyncIterator[str]:
-    """Our server; gives the URL of its WebSocket."""
+    """Serve our server, and yield the URL of its WebSocket."""
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, house(), **options))
         yield address.url.replace("http", "ws", 1)
@@ -56,7 +57,7 @@ async def served_here(**options: Any) -> AsyncIterator[str]:
 
 
 async def talk(url: str) -> None:
-    """Our client, with a server that has `echo` and, to end it, `leave`."""
+    """Use a server that has `echo` and, to close, `leave`, with our client."""
     async with connect(url, versions=[D]) as client:
         (content,) = (await client.call_tool("echo", {"text": NAMES})).content
         assert isinstance(content, TextContent)
@@ -66,7 +67,7 @@ async def talk(url: str) -> None:
 
 
 def answer_to(text: str) -> str | None:
-    """What such a server says; None if it leaves."""
+    """Return the response of such a server, or None if it closes."""
     asked = json.loads(text)
     method, params = asked["method"], asked.get("params", {})
     if "id" not in asked:
@@ -81,10 +82,10 @@ def answer_to(text: str) -> str | None:
     return json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result})
 
 
-# -- websockets --------------------------------------------------------------------------------------------------------------
+# -- websockets ------------------------------------------------------------------------------------
 
 
-async def test_websockets_asks_us() -> None:
+async def test_websocket_websockets_client_with_own_server() -> None:
     from websockets.exceptions import ConnectionClosedError, InvalidStatus
     from websockets.sync.client import connect as dial
 
@@ -116,7 +117,7 @@ async def test_websockets_asks_us() -> None:
             await trio.to_thread.run_sync(visit, url)
 
 
-async def test_we_ask_websockets() -> None:
+async def test_websocket_own_client_with_websockets_server() -> None:
     from websockets.sync.server import ServerConnection, serve
 
     def answer(socket: ServerConnection) -> None:
@@ -136,10 +137,10 @@ async def test_we_ask_websockets() -> None:
             server.shutdown()
 
 
-# -- trio-websocket ----------------------------------------------------------------------------------------------------------
+# -- trio-websocket --------------------------------------------------------------------------------
 
 
-async def test_trio_websocket_asks_us_over_tls() -> None:
+async def test_websocket_trio_websocket_client_with_own_server_over_tls() -> None:
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -161,7 +162,7 @@ async def test_trio_websocket_asks_us_over_tls() -> None:
                     pass
 
 
-async def test_we_ask_trio_websocket() -> None:
+async def test_websocket_own_client_with_trio_websocket_server() -> None:
     async def answer(asked: Any) -> None:
         socket = await asked.accept(subprotocol=asked.proposed_subprotocols[0])
         try:
@@ -182,7 +183,7 @@ async def test_we_ask_trio_websocket() -> None:
         nursery.cancel_scope.cancel()
 
 
-# -- ws ----------------------------------------------------------------------------------------------------------------------
+# -- ws --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -193,7 +194,7 @@ def ws(node_modules: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.node
-async def test_ws_asks_us(ws: Callable[..., list[str]]) -> None:
+async def test_websocket_ws_client_with_own_server(ws: Callable[..., list[str]]) -> None:
     async with served_here() as url:
         with trio.fail_after(30):
             done = await trio.run_process(ws("client", url), capture_stdout=True)
@@ -207,7 +208,7 @@ async def test_ws_asks_us(ws: Callable[..., list[str]]) -> None:
 
 
 @pytest.mark.node
-async def test_we_ask_ws(ws: Callable[..., list[str]]) -> None:
+async def test_websocket_own_client_with_ws_server(ws: Callable[..., list[str]]) -> None:
     async with trio.open_nursery() as nursery:
         process = await nursery.start(partial(trio.run_process, ws("server"), stdin=PIPE, stdout=PIPE))
         with trio.fail_after(30):
@@ -216,10 +217,10 @@ async def test_we_ask_ws(ws: Callable[..., list[str]]) -> None:
         await process.stdin.aclose()
 
 
-# -- Under a server of ASGI --------------------------------------------------------------------------------------------------
+# -- Under an ASGI server --------------------------------------------------------------------------
 
 
-async def test_an_application_under_hypercorn() -> None:
+async def test_websocket_own_client_with_asgi_app_under_hypercorn() -> None:
     async with under_hypercorn(asgi(house())) as http:
         url = http.replace("http", "ws", 1)
         with trio.fail_after(30):
@@ -236,11 +237,11 @@ async def test_an_application_under_hypercorn() -> None:
                     pass
 
 
-# -- The official client -----------------------------------------------------------------------------------------------------
+# -- The official client ---------------------------------------------------------------------------
 
 
 @pytest.mark.node
-async def test_the_official_client_tours(ws: Callable[..., list[str]], node_modules: Path) -> None:
+async def test_websocket_node_sdk_client_tours(ws: Callable[..., list[str]], node_modules: Path) -> None:
     script = str(SCRIPT.with_name("ts_client.mjs"))
     async with served(load("our_server.py")) as where:
         url = where.url.replace("http", "ws", 1)
@@ -250,5 +251,5 @@ async def test_the_official_client_tours(ws: Callable[..., list[str]], node_modu
     assert done.returncode == 0, done.stderr.decode()
     report = json.loads(done.stdout)
     toured(report)
-    # What it makes of progress that comes together with the answer.
+    # The client reports progress that arrives together with the response as unknown.
     assert all("for an unknown token" in error for error in report["errors"])

@@ -1,4 +1,4 @@
-"""A line between a client and a server that a test can cut, as a network does: everything that goes over it ends at once."""
+"""A TCP proxy between a client and a server that a test can cut, as a network does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """`url` is how the client calls the server. `cut` ends what is connected now; who connects later is let through."""
+    """A proxy at `url`. `cut` closes the current connections; later ones work."""
 
     def __init__(self, url: str, port: int) -> None:
         where = urlsplit(url)
@@ -31,7 +31,7 @@ class Line:
             scope.cancel()
 
     async def until(self, said: bytes) -> None:
-        """Wait until the server has said that, and it was handed on."""
+        """Wait until the server has sent these bytes and they were forwarded."""
         while said not in self._arrived:
             self._more = trio.Event()
             await self._more.wait()
@@ -57,12 +57,12 @@ class Line:
                     self._more.set()
             await target.send_eof()
         except trio.BrokenResourceError:
-            pass  # the end that left has its reasons
+            pass  # the other side was cut
 
 
 @asynccontextmanager
 async def line_to(url: str) -> AsyncIterator[Line]:
-    """A line to the server at `url`, for as long as the block lasts."""
+    """Yield a proxy to the server at `url`."""
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     line = Line(url, listener.socket.getsockname()[1])
     async with trio.open_nursery() as nursery:
