@@ -19,12 +19,12 @@ from base64 import b64encode
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
+from mcp_core.urls import Url
 
 from ._h11_client import H11Client, ask_to_switch, open_tunnel
 
@@ -41,7 +41,6 @@ _CONNECT: Final = (
 )
 _HTTP1: Final = "http/1.1"
 _HTTP2: Final = "h2"
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Proxy(NamedTuple):
@@ -62,21 +61,11 @@ class Proxy(NamedTuple):
         Raises:
             ValueError: it is no such thing.
         """
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        try:
-            default, host, port = _PORTS.get(parts.scheme), parts.hostname, parts.port
-        except ValueError as exc:
-            raise ValueError(f"the proxy {shown} has no such address: {exc}") from None
-        if default is None:
-            raise ValueError(f"the proxy {shown} cannot be used: only http:// and https:// proxies can")
-        if not host:
-            raise ValueError(f"the proxy {shown} has no host")
+        place, credentials = Url.parse_proxy(url)
         headers: Headers = []
-        if parts.username is not None:
-            who = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            headers.append((b"proxy-authorization", b"Basic " + b64encode(who.encode())))
-        return cls(host, port or default, parts.scheme == "https", headers)
+        if credentials is not None:
+            headers.append((b"proxy-authorization", b"Basic " + b64encode(credentials.encode())))
+        return cls(place.host, place.port, place.scheme == "https", headers)
 
 
 def find_proxy(scheme: str, host: str, port: int) -> str | None:

@@ -8,6 +8,8 @@ A server has one `Guard`, with a `JwtVerifier`, an `IntrospectionVerifier` or a 
 
 from __future__ import annotations
 
+from mcp_core.urls import is_local, is_public_address, may_fetch, url_fault
+
 from ._authorizer import Attempt, Authorizer
 from ._callback import answers
 from ._errors import AuthorizationFailed, FetchFailed
@@ -19,7 +21,6 @@ from ._jwt import JwtVerifier
 from ._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from ._secret import Secret
 from ._steps import MAX_BODY, Browse, Fetch, Flow, HttpReply, HttpRequest, Listen, Load, Save, Step
-from ._urls import is_local, is_public_address, may_fetch, url_fault
 
 __all__ = [
     "MAX_BODY",

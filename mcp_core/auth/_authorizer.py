@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from mcp_core._errors import AuthRequired, McpTrioError
+from mcp_core.urls import is_local, is_private_address, may_fetch, origin_of
 
 from ._applicant import Applicant, told_by
 from ._challenge import Demand, demand_in
@@ -34,17 +35,7 @@ from ._profile import EnterpriseManaged, JwtBearer
 from ._registration import Identity, client_key, identify, known_identity
 from ._steps import Listen, Load, Save
 from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from, tokens_key
-from ._urls import (
-    at_port_of,
-    canonical_resource,
-    check_url,
-    covers,
-    is_local,
-    is_private_address,
-    may_fetch,
-    origin_of,
-    shown,
-)
+from ._urls import at_port_of, canonical_resource, check_url, covers, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -25,23 +25,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core._dialects import LATEST
+from mcp_core.urls import is_local, root_of, same_origin_redirect, url_fault
 
 from ._challenge import Demand, split_scopes
 from ._errors import AuthorizationFailed, FetchFailed
 from ._metadata import ResourceMetadata, ServerMetadata, read_resource_metadata, read_server_metadata
 from ._steps import Fetch, HttpReply, HttpRequest
-from ._urls import (
-    canonical_resource,
-    check_url,
-    covers,
-    is_local,
-    issuer_metadata_urls,
-    resource_metadata_urls,
-    root_of,
-    same_origin_redirect,
-    shown,
-    url_fault,
-)
+from ._urls import canonical_resource, check_url, covers, issuer_metadata_urls, resource_metadata_urls, shown
 
 if TYPE_CHECKING:
     from ._steps import Flow

@@ -18,11 +18,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._jsonrpc import encode
+from mcp_core.urls import origin_of
 
 from ._errors import AuthorizationFailed
 from ._jose import base64url, new_key, require, sign
 from ._secret import Secret
-from ._urls import origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

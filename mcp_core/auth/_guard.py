@@ -26,13 +26,14 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from mcp_core._jsonrpc import encode
+from mcp_core.urls import DEFAULT_PORTS, url_fault
 
 from ._grant import Grant, Verifier, VerifierFunction, VerifierUnavailable
 from ._jose import ASYMMETRIC, MAX_TOKEN, BadToken, require
 from ._proof import BadProof, NonceWanted, Proofs
 from ._secret import Opaque, Secret
 from ._steps import Step
-from ._urls import canonical_resource, resource_metadata_urls, url_fault
+from ._urls import canonical_resource, resource_metadata_urls
 
 __all__ = ["Admission", "Await", "Guard", "Presented", "Refusal", "Scopes"]
 
@@ -414,7 +415,7 @@ def _checked_resource(resource: str) -> str:
     parts = urlsplit(resource)
     if "?" in resource:
         raise ValueError(f"resource has a query: {resource!r}")
-    if parts.port == {"https": 443, "http": 80}[parts.scheme]:
+    if parts.port == DEFAULT_PORTS[parts.scheme]:
         raise ValueError(f"resource has the port that goes without saying: {resource!r}")
     canonical = canonical_resource(resource)
     if canonical != resource:

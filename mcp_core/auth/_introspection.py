@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from mcp_core._jsonrpc import Unreadable
+from mcp_core.urls import url_fault
 
 from ._errors import FetchFailed
 from ._grant import VerifierUnavailable, audiences, grant_of, read_claims
 from ._jose import BadToken, members_of
 from ._steps import MAX_BODY, Fetch, HttpRequest
-from ._urls import url_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

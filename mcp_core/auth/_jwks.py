@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mcp_core.urls import is_local, origin_of
+
 from ._discovery import find_server
 from ._errors import AuthorizationFailed, FetchFailed
 from ._grant import VerifierUnavailable
 from ._jose import BadKey, BadToken, load_keys
 from ._steps import MAX_BODY, Fetch, HttpReply, HttpRequest
-from ._urls import check_url, is_local, origin_of
+from ._urls import check_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._jsonrpc import encode
+from mcp_core.urls import url_fault
 
 from ._grant import audiences, grant_of, read_claims
 from ._jose import ASYMMETRIC, SYMMETRIC, BadToken, load_keys, read_jws, require, secret_key
 from ._jwks import GivenKeys, PublishedKeys
-from ._urls import url_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

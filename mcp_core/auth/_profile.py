@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from mcp_core.urls import is_local, url_fault
+
 from ._secret import Opaque, Secret
-from ._urls import is_local, url_fault
 
 __all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
 

@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core._jsonrpc import Unreadable, reader
+from mcp_core.urls import origin_of, url_fault
 
 from ._grant import VerifierUnavailable
 from ._jose import ASYMMETRIC, BadKey, BadToken, base64url, members_of, public_key, read_jws
-from ._urls import origin_of, url_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

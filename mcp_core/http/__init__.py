@@ -6,11 +6,13 @@ Nothing here knows the sockets of a system.
 
 from __future__ import annotations
 
+from mcp_core.urls import Url
+
 from ._application import Application
 from ._asgi import AsgiExchange
 from ._asgi_socket import AsgiSocket, asgi_exchange
 from ._authority import Gate
-from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions, Url
+from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
 from ._carriage import Carriage, Errand
 from ._client import HttpClient
 from ._conversation import Conversation

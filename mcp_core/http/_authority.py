@@ -30,6 +30,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from mcp_core.urls import DEFAULT_PORTS
+
 __all__ = ["Authority", "Gate", "Origin", "parse_host", "parse_origin"]
 
 _REMEMBERED: Final = 256  # exact values of each header
@@ -41,7 +43,6 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+\.?")
 # A last label like these makes browsers read the whole as an IPv4 address (WHATWG URL, "ends in a number").
 _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Authority(Struct, frozen=True):
@@ -63,7 +64,7 @@ class Origin(Struct, frozen=True):
 
     def __str__(self) -> str:
         """As browsers write it (RFC 6454, 6.2): without the port of the scheme."""
-        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{self.host}{port}"
 
 
@@ -92,7 +93,7 @@ def parse_host(value: bytes) -> Authority | None:
 def parse_origin(value: bytes) -> Origin | None:
     """Read an `Origin` header (RFC 6454, 7); None for `null`, several origins and whatever is not exactly one of http(s)."""
     scheme, separator, rest = value.partition(b"://")
-    default = _DEFAULT_PORTS.get(scheme.decode("latin-1"))
+    default = DEFAULT_PORTS.get(scheme.decode("latin-1"))
     authority = parse_host(rest) if separator else None
     if default is None or authority is None:
         return None
@@ -125,7 +126,7 @@ class Gate:
         self._anywhere = bind is None or not _is_loopback(bind.lower())
         self._hosts = frozenset(map(_listed_host, _several(hosts, "hosts")))
         self._origins = frozenset(map(_listed_origin, _several(origins, "origins")))
-        self._schemes = (scheme,) if scheme else tuple(_DEFAULT_PORTS)
+        self._schemes = (scheme,) if scheme else tuple(DEFAULT_PORTS)
         self._answered: set[bytes] = set()
         self._asking: set[tuple[bytes, bytes]] = set()
 
@@ -168,7 +169,7 @@ class Gate:
         if _is_loopback(host) or Authority(host, None) in self._hosts:
             return True
         if asked.port is None:
-            ports += [_DEFAULT_PORTS[scheme] for scheme in self._schemes]
+            ports += [DEFAULT_PORTS[scheme] for scheme in self._schemes]
         if any(Authority(host, port) in self._hosts for port in ports):
             return True
         address = _ipv4(host) or _ipv6(host)
@@ -176,7 +177,7 @@ class Gate:
         return self._anywhere and address is not None and not address.is_unspecified
 
     def _is_same(self, page: Origin, asked: Authority) -> bool:
-        port = _DEFAULT_PORTS[page.scheme] if asked.port is None else asked.port
+        port = DEFAULT_PORTS[page.scheme] if asked.port is None else asked.port
         return page.scheme in self._schemes and (page.host, page.port) == (asked.host, port)
 
 

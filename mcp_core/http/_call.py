@@ -11,9 +11,7 @@ It refuses to know what is in a body, and how anything is sent.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final, Protocol
-from urllib.parse import quote, urljoin, urlsplit
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from ._messages import Head, RequestHead
 
-__all__ = ["Access", "AccessAttempt", "HttpCall", "HttpClientOptions", "Url", "header"]
+__all__ = ["Access", "AccessAttempt", "HttpCall", "HttpClientOptions", "header"]
 
 
 class AccessAttempt(Protocol):
@@ -89,71 +87,6 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
         return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.access!r}>"
 
     __rich_repr__ = None  # type: ignore[assignment]
-
-
-_PORTS: Final = {"http": 80, "https": 443}
-_UNSAYABLE: Final = re.compile(r"[\x00-\x20\x7f]")
-# Everything that may stand in a path or a query, the sign of what is encoded already included.
-_SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"
-
-
-class Url(Struct, frozen=True):
-    """Where a server is. `host` is in lower case and without brackets; `target` is path and query."""
-
-    text: str
-    scheme: str
-    host: str
-    port: int
-    target: bytes
-
-    @classmethod
-    def parse(cls, text: str) -> Url:
-        """Read `http://` or `https://`.
-
-        Raises:
-            ValueError: it is no such URL, or has a user's name in it.
-        """
-        parts = urlsplit(text)
-        if parts.scheme not in _PORTS or _UNSAYABLE.search(text):
-            raise ValueError(f"a URL of http or https is needed, not {text!r}")
-        if "@" in parts.netloc:
-            raise ValueError("a URL has no user's name or password in it: say it by a header")
-        try:
-            port = parts.port
-            host = parts.hostname or ""
-            if not host.isascii():
-                host = host.encode("idna").decode()
-        except ValueError:
-            raise ValueError(f"host and port of {text!r} cannot be read") from None
-        if not host or port == 0:
-            raise ValueError(f"host and port of {text!r} cannot be read")
-        target = quote(parts.path or "/", safe=_SAFE)
-        if parts.query:
-            target += "?" + quote(parts.query, safe=_SAFE)
-        return cls(text, parts.scheme, host, port or _PORTS[parts.scheme], target.encode())
-
-    def __str__(self) -> str:
-        """Without what may be secret."""
-        return self.text.partition("?")[0]
-
-    @property
-    def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port, which is what one connects to."""
-        return self.scheme, self.host, self.port
-
-    @property
-    def authority(self) -> bytes:
-        """What the header `host` says."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return (host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}").encode()
-
-    def join(self, reference: str) -> Url:
-        """What a reference in a document of this URL means.
-
-        Raises:
-            ValueError: it is no URL of http.
-        """
-        return Url.parse(urljoin(self.text, reference))
 
 
 def header(head: Head, name: bytes) -> bytes | None:

@@ -24,8 +24,9 @@ from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core._version import __version__
 from mcp_core.types import ListToolsResult
+from mcp_core.urls import Url
 
-from ._call import HttpCall, HttpClientOptions, Url
+from ._call import HttpCall, HttpClientOptions
 from ._messages import RequestHead
 from ._streamable import Streamable
 from ._tool_headers import ToolHeaders

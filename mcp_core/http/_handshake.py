@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._caller_options import check_headers
 from mcp_core._errors import AuthRequired, ConnectFailed
+from mcp_core.urls import Url
 
-from ._call import Url, header
+from ._call import header
 from ._checks import Refused
 from ._messages import Head, RequestHead
 from ._response import Response, refusal

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
+    from mcp_core.urls import Url
 
-    from ._call import Url
     from ._client import HttpClient
     from ._messages import Head
 

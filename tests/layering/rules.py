@@ -60,6 +60,7 @@ BY_ONE_FILE: Final = {"pytest": "mcp_trio/testing/pytest_plugin.py"}
 # be imported by all and themselves stay below the top layer, whose members do not know each other.
 LAYERS: Final = (
     ("types",),
+    ("urls",),
     ("_methods",),
     ("_dialects",),
     ("_state", "_capabilities", "_subscriptions", "_questions", "_mrtr", "_tasks"),
@@ -68,6 +69,8 @@ LAYERS: Final = (
 )
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}
 TOP: Final = len(LAYERS) - 1
+# Folders that stand alone, and the modules of the core that they may import all the same.
+IMPORTS_OF_CORE: Final = {"urls": frozenset({"_errors", "_limits"})}
 
 COMPARES_VERSIONS: Final = ("mcp_core/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
@@ -197,7 +200,9 @@ def layers_point_downwards(file: SourceFile) -> Complaints:
         if not item.within("mcp_core"):
             continue
         other = (*item.target.split("."), "")[1]
-        if LAYER_OF.get(other, -1) > level:
+        if unit in IMPORTS_OF_CORE and other not in (unit, *IMPORTS_OF_CORE[unit]):
+            yield item.line, f"imports {item.target}, which mcp_core.{unit} does not need"
+        elif LAYER_OF.get(other, -1) > level:
             yield item.line, f"imports {item.target} from a higher layer"
         elif level == TOP == LAYER_OF.get(other) and unit != other:
             yield item.line, f"imports {item.target}: http, auth and registry do not know each other"
