@@ -17,14 +17,13 @@ from __future__ import annotations
 import ssl
 from base64 import b64encode
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
-from mcp_core.urls import Url
+from mcp_core.urls import Url, is_loopback_host
 
 from ._h11_client import H11Client, ask_to_switch, open_tunnel
 
@@ -318,12 +317,7 @@ def _reason(exc: OSError) -> str:
 
 
 def _is_here(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.endswith(".localhost") or is_loopback_host(host)
 
 
 def _authority(host: str, port: int) -> str:

@@ -425,6 +425,7 @@ def test_what_is_no_proxy(url: str, problem: str, environment: pytest.MonkeyPatc
         ({"http_proxy": "p"}, ("http", "mcp.localhost", 80), None),
         ({"http_proxy": "p"}, ("http", "127.0.0.1", 80), None),
         ({"http_proxy": "p"}, ("http", "::1", 80), None),
+        ({"http_proxy": "p"}, ("http", "::ffff:127.0.0.1", 80), None),
         ({"http_proxy": "p"}, ("http", "10.0.0.1", 80), "p"),
     ],
 )
