@@ -1,6 +1,7 @@
 """The URLs of OAuth: how an MCP server is named as a resource, and where its documents are.
 
-1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a refusal becomes an error.
+1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a refusal becomes an
+   error.
 2. URLs are compared as strings where the specifications say so (issuer, the `resource` that we
    choose). Only `covers` knows that scheme and host ignore case and that ports have defaults.
 
@@ -75,7 +76,7 @@ def canonical_resource(url: str) -> str:
 
 
 def covers(resource: str, url: str) -> bool:
-    """True if a published `resource` is the MCP server at `url`, or a parent path in the same origin.
+    """Return True if a published `resource` is the server at `url`, or a parent in its origin.
 
     RFC 9728 section 3.3 requires it to be identical. A server that publishes one document for
     several endpoints names their common parent there, and the official SDKs accept it:

@@ -1,4 +1,4 @@
-"""Reading URLs and judging the addresses that they lead to: one set of rules for HTTP, OAuth and the drivers."""
+"""URLs and addresses: one reader and one policy for HTTP, OAuth and the drivers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which URLs and addresses named by a peer may be used: schemes, origins, loopback, private and public networks.
+"""The policy for URLs and addresses that a peer names: schemes, origins, networks.
 
-1. A URL is `https`, or `http` on loopback if the MCP server is itself on loopback (development). The
-   same holds for a URL that is fetched and for one that a browser opens.
+1. A URL is `https`, or `http` on loopback if the MCP server is itself on loopback (development).
+   The same holds for a URL that is fetched and for one that a browser opens.
 2. A host name is no proof of an address. The driver resolves it, asks `may_fetch` for each address,
    and connects to an allowed address only. A second DNS answer (rebinding) then changes nothing.
 
@@ -37,8 +37,8 @@ MAX_URL: Final = 8192  # characters
 _CHARACTERS: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-_]*[A-Za-z0-9.])?")
 
-# IPv4 networks that are not the public internet (IANA special-purpose registry). A table of our own:
-# that of the standard library differs between Python releases.
+# IPv4 networks that are not the public internet (IANA special-purpose registry). A table of our
+# own: that of the standard library differs between Python releases.
 _NOT_PUBLIC_4: Final = tuple(
     ip_network(net)
     for net in (
@@ -64,7 +64,8 @@ def url_fault(url: str, *, local: bool) -> str | None:
 
     Args:
         url: as the peer wrote it.
-        local: whether the MCP server is on loopback (`is_local`); then `http` on loopback is allowed.
+        local: whether the MCP server is on loopback (`is_local`); then `http` on loopback is
+            allowed.
     """
     if len(url) > MAX_URL:
         return f"is longer than {MAX_URL} characters"
@@ -122,12 +123,12 @@ def same_origin_redirect(url: str, location: str) -> str | None:
 
 
 def is_local(url: str) -> bool:
-    """True if the host of a URL is a loopback host, see `is_loopback_host`."""
+    """Return True if the host of a URL is a loopback host, see `is_loopback_host`."""
     return is_loopback_host(urlsplit(url).hostname or "")
 
 
 def is_loopback_host(host: str) -> bool:
-    """True if a host is this machine without a DNS query: `localhost`, 127.0.0.0/8 or `::1`.
+    """Return True if a host is this machine: `localhost`, 127.0.0.0/8 or `::1`. No DNS query.
 
     An IPv4 address inside an IPv6 one (`::ffff:127.0.0.1`) counts as itself.
     """
@@ -142,7 +143,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def is_public_address(address: str) -> bool:
-    """True if an IP address belongs to the public internet. False also for a text that is no address.
+    """Return True if a text is an IP address of the public internet.
 
     Not public are: private, link-local (cloud metadata services), loopback, carrier-grade NAT,
     multicast, documentation, reserved, unique-local, 6to4, Teredo. An IPv4 address inside an IPv6
@@ -156,7 +157,7 @@ def is_public_address(address: str) -> bool:
 
 
 def is_private_address(address: str) -> bool:
-    """True if an IP address belongs to a private network (RFC 1918, RFC 6598, RFC 4193).
+    """Return True if an IP address belongs to a private network (RFC 1918, RFC 6598, RFC 4193).
 
     Loopback and link-local are not private here: cloud metadata services are link-local.
     """
@@ -169,7 +170,7 @@ def is_private_address(address: str) -> bool:
 
 
 def may_fetch(address: str, *, local: bool, near: bool = False) -> bool:
-    """True if the driver may connect to an address to which a host that a peer named resolves.
+    """Return True if the driver may connect to a resolved address of a host that a peer named.
 
     Args:
         address: a resolved IP address. A public one is always allowed.

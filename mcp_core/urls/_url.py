@@ -1,8 +1,8 @@
-"""The URL of a server or of a proxy, read once: where to connect, and what to send as request target.
+"""The URL of a server or a proxy: where to connect, and the request target to send there.
 
-1. A URL that the user gives may be written as browsers accept it: non-ASCII names become IDNA, other
-   characters are percent-encoded. URLs of OAuth, which a peer names, pass `url_fault` first, which
-   is strict.
+1. A URL that the user gives may be written as browsers accept it: non-ASCII names become IDNA,
+   other characters are percent-encoded. URLs of OAuth, which a peer names, pass `url_fault` first,
+   which is strict.
 2. Credentials in a URL are refused for a server, and kept apart for a proxy: no `Url` prints them.
 """
 
@@ -22,8 +22,8 @@ __all__ = ["DEFAULT_PORTS", "Url", "effective_port"]
 # RFC 9110 4.2: the port of a URL that names none.
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
-# White space and control characters. `urlsplit` silently removes some of them, so they are looked for
-# in the text itself.
+# White space and control characters. `urlsplit` silently removes some of them, so they are looked
+# for in the text itself.
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f]")
 # All that RFC 3986 allows in a path or a query, and `%`: what is encoded already stays as it is.
 _SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"

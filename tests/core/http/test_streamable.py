@@ -529,7 +529,7 @@ def test_closing_ends_the_session() -> None:
     assert (delete.head.method, delete.head.target) == (b"DELETE", b"/mcp")
     assert (header(delete, "mcp-session-id"), header(delete, "mcp-protocol-version")) == (SESSION, D)
     assert net.dropped == [call.key, 3]
-    assert len(net.http._trips) == 2
+    assert len(net.http._operations) == 2
     net.answer(cancel)
     net.answer(delete, "x", status=405, type="text/plain")
     assert net.http.idle

@@ -757,8 +757,8 @@ def test_a_stream_of_the_session_that_is_none() -> None:
 def test_repr() -> None:
     net = opened(D)
     _, get = resuming(net)
-    assert repr(net.http._trips[get.key]) == "<Stream of tools/call, <Comeback after 'a', 1 failures>>"
+    assert repr(net.http._operations[get.key]) == "<Stream of tools/call, <Comeback after 'a', 1 failures>>"
     _, call = asks(net)
-    assert repr(net.http._trips[call.key]) == "<Post tools/call, no response>"
+    assert repr(net.http._operations[call.key]) == "<Post tools/call, no response>"
     net, get = own_stream()
-    assert repr(net.http._trips[get.key]) == "<Stream of the session, <Comeback after '', 0 failures>>"
+    assert repr(net.http._operations[get.key]) == "<Stream of the session, <Comeback after '', 0 failures>>"
