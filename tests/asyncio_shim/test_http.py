@@ -283,7 +283,7 @@ def test_a_megabyte_either_way() -> None:
 
 
 def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._pool._IDLE", 0.05)
+    monkeypatch.setattr("mcp_core.http._pool._IDLE_SECONDS", 0.05)
 
     async def main() -> None:
         async with talking(done) as (client, played):

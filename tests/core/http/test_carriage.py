@@ -391,7 +391,7 @@ def test_a_fault_of_ours_is_no_secret() -> None:
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Play:
     """A driver that may have two connections for short calls, and has them."""
-    monkeypatch.setattr(pool, "_MOST", 2)
+    monkeypatch.setattr(pool, "_MAX_IN_USE", 2)
     play = Play()
     for key in 1, 2:
         play.connect(play.call(key))

@@ -41,7 +41,7 @@ def test_what_was_listed_last_counts() -> None:
 
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._tool_headers._MOST", 2)
+    monkeypatch.setattr("mcp_core.http._tool_headers._MAX_TOOLS", 2)
     known = ToolHeaders()
     known.learn(t.ListToolsResult(tools=[tool(name, r=region()) for name in "abc"]))
     assert [known.of(name) is not None for name in "abc"] == [False, True, True]
