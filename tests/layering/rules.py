@@ -72,6 +72,17 @@ TOP: Final = len(LAYERS) - 1
 # Folders that stand alone, and the modules of the core that they may import all the same.
 IMPORTS_OF_CORE: Final = {"urls": frozenset({"_errors", "_limits"})}
 
+# Modules that fulfil a protocol for these files, which therefore do not import them, not even for types.
+HIDDEN_BEHIND_PROTOCOL: Final = {
+    "mcp_core.http._client": (
+        "mcp_core/http/_transport.py",
+        "mcp_core/http/_streamable.py",
+        "mcp_core/http/_trips.py",
+        "mcp_core/http/_legacy_sse_client.py",
+    ),
+    "mcp_core.http._streamable": ("mcp_core/http/_transport.py", "mcp_core/http/_trips.py"),
+}
+
 COMPARES_VERSIONS: Final = ("mcp_core/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
     "mcp_core/_jsonrpc.py",
@@ -208,6 +219,15 @@ def layers_point_downwards(file: SourceFile) -> Complaints:
             yield item.line, f"imports {item.target}: http, auth and registry do not know each other"
 
 
+def protocols_replace_back_edges(file: SourceFile) -> Complaints:
+    """A module knows its owner by a protocol, so that there is no circle of imports or of types."""
+    for owner, paths in HIDDEN_BEHIND_PROTOCOL.items():
+        if file.path in paths:
+            for item in file.imports:
+                if item.within(owner):
+                    yield item.line, f"imports {item.target} instead of using its protocol"
+
+
 def the_core_only_computes(file: SourceFile) -> Complaints:
     """No builtin that reads, prints or runs, and no reading of the calendar."""
     if file.package != "mcp_core":
@@ -291,6 +311,7 @@ RULES: Final[tuple[Callable[[SourceFile], Complaints], ...]] = (
     imports_are_allowed,
     private_names_stay_at_home,
     layers_point_downwards,
+    protocols_replace_back_edges,
     the_core_only_computes,
     versions_are_compared_in_one_place,
     msgspec_errors_are_caught_in_one_place,

@@ -28,7 +28,7 @@ DENIED = AuthRequired("log in")
 
 
 class Access:
-    """An authorizer with a new token for each request, for which a retry after 401 is worthwhile."""
+    """An authorizer with a new token for each request, which retries after each 401."""
 
     def __init__(self) -> None:
         self.operations: list[str] = []

@@ -1,4 +1,4 @@
-"""`HttpClient`: its tables of calls, drops, deadlines and events. Transports have tests of their own."""
+"""`HttpClient`: its tables of calls, drops, deadlines and events."""
 
 from __future__ import annotations
 

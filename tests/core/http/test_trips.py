@@ -1,4 +1,4 @@
-"""Requests of Streamable HTTP: each call ends, whatever the response, and broken streams are resumed.
+"""Requests of Streamable HTTP: each call ends, and broken streams are resumed.
 
 A resumed stream delivers each message once and in order.
 """
@@ -713,7 +713,7 @@ def test_standalone_stream_unknown_event_id_is_dropped(status: int) -> None:
 
 
 def test_standalone_stream_useful_once_reconnects_forever() -> None:
-    """After an hour without calls, this stream is how the client learns that its session is lost."""
+    """After an hour without calls, only this stream shows that the session is lost."""
     net, get = standalone_stream()
     net.start_response(get)
     net.at(60.0)
