@@ -120,12 +120,10 @@ class LegacySse(Transport):
         try:
             endpoint = self.client.url.join(reference.decode())
         except ValueError:
-            raise RemoteProtocolError("the endpoint event of the stream has no URL") from None
+            raise RemoteProtocolError("the endpoint event contains no URL") from None
         # Another origin would get the messages, and the headers, of a user who did not name it.
         if endpoint.origin != self.client.url.origin:
-            raise RemoteProtocolError(
-                f"the endpoint event of the stream names another server, {endpoint.text[:200]}"
-            )
+            raise RemoteProtocolError(f"the endpoint event names another server, {endpoint.text[:200]}")
         self._endpoint = endpoint
         self.client.at(self._stream, None)
         self.send(self._first, now)
@@ -158,7 +156,7 @@ class _Stream(Trip):
             self.transport.ended(exc, now)
         else:
             if self.response.events is None:
-                self.transport.ended(refusal("the stream of events: ", self.response), now)
+                self.transport.ended(refusal("the event stream: ", self.response), now)
 
     def data(self, data: bytes, now: float) -> None:
         response = self.response
@@ -174,13 +172,13 @@ class _Stream(Trip):
 
     def ended(self, error: str | None, now: float) -> None:
         why = error or "the server has ended it"
-        self.transport.ended(ConnectionLost(f"the stream of events: {why}"), now)
+        self.transport.ended(ConnectionLost(f"the event stream: {why}"), now)
 
     def denied(self, error: McpTrioError, now: float) -> None:
         self.transport.denied(error, now)
 
     def due(self, now: float) -> None:
-        self.transport.ended(ConnectionLost("the stream of events does not begin"), now)
+        self.transport.ended(ConnectionLost("the event stream brought no endpoint event in time"), now)
 
 
 class _Told(Sent):

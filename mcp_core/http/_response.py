@@ -67,7 +67,7 @@ class Response:
         if coding not in (b"identity", b""):
             if self.good:
                 raise RemoteProtocolError(
-                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which was not asked for; is it a proxy that does that?"
+                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did not request; does a proxy encode it?"
                 )
             self._body = None
         elif self.good and is_event_stream(header(head, b"content-type")):
@@ -114,7 +114,7 @@ class Response:
         if len(body) + len(data) <= (self._most if self.good else _MAX_ERROR_BODY):
             body += data
         elif self.good:
-            raise RemoteProtocolError(f"the body of the answer is longer than {self._most} bytes")
+            raise RemoteProtocolError(f"the body of the response is longer than {self._most} bytes")
         else:
             self._body = None
 
@@ -125,14 +125,14 @@ _STATUS_TEXTS: Final = {
     400: "Bad Request",
     401: "Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with"
     " `mcp-trio login`",
-    403: "Forbidden: the server does not let us in, or not under this name",
+    403: "Forbidden: the server denies access, or does not accept this host name or origin",
     404: "Not Found: is this the URL of an MCP server?",
     405: "Method Not Allowed: is this the URL of an MCP server?",
-    406: "Not Acceptable: the server can answer neither by JSON nor by events. Is this the URL of an MCP server?",
+    406: "Not Acceptable: the server can send neither JSON nor an event stream. Is this the URL of an MCP server?",
     408: "Request Timeout",
-    413: "Content Too Large: the server takes no message of this size",
-    415: "Unsupported Media Type: the server does not take JSON",
-    421: "Misdirected Request: the server does not answer under this name",
+    413: "Content Too Large: the server does not accept a message of this size",
+    415: "Unsupported Media Type: the server does not accept JSON",
+    421: "Misdirected Request: the server is not responsible for this host name",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error: its log may say why",

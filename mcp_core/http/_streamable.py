@@ -186,7 +186,7 @@ class Streamable(Transport):
             session = header(head, SESSION_ID)
             if session is not None and not _SESSION_ID.fullmatch(session):
                 raise RemoteProtocolError(
-                    "the name that the server gives to the session is not visible ASCII"
+                    "the session id of the server is not visible ASCII, or longer than 1024 characters"
                 )
             self.session = session
         elif step is not Step.INITIALIZED and post.session == self.session:
@@ -220,7 +220,9 @@ class Streamable(Transport):
         if client.conn.state is not State.READY:
             return
         if first and self._unproven:
-            client.conn.close(ConnectionLost("the server loses each session that it begins"))
+            client.conn.close(
+                ConnectionLost("the server lost a new session before it accepted a message in it")
+            )
             return
         if first:
             self.session = None
@@ -291,7 +293,7 @@ class Streamable(Transport):
         for out in list(self._held):
             if out.dialect not in (None, peer.dialect):
                 self._held.remove(out)
-                problem = f"{out.method}: the server has lost the session and speaks another revision in the new one"
+                problem = f"{out.method}: the server has lost the session, and negotiated another revision for the new one"
                 client.failed(out, ConnectionLost(problem), now, 0)
 
 

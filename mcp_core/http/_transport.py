@@ -317,12 +317,12 @@ class Sent(Trip):
         self.id = out.id if out.kind is Kind.REQUEST else None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.out.method or 'an answer'}, {self.response or 'no response'}>"
+        return f"<{type(self).__name__} {self.out.method or 'a response'}, {self.response or 'no response'}>"
 
     @property
     def prefix(self) -> str:
         """The start of an error's text: the method, or "" while connecting."""
-        return "" if self._is_opening else f"{self.out.method or 'an answer'}: "
+        return "" if self._is_opening else f"{self.out.method or 'a response'}: "
 
     @property
     def _is_opening(self) -> bool:

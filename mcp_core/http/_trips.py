@@ -145,9 +145,9 @@ class Post(Sent):
         if dialect is not None and dialect.http.resumable and self.comeback.last_id:
             self.transport.come_back(self, now)
         elif error is not None or is_long_lived(self.out):
-            self.lost(f"the stream broke before the answer came ({error or 'it ended'})", now)
+            self.lost(f"the stream broke before the response arrived ({error or 'it ended'})", now)
         else:
-            self.fail(self.doubt("the stream ended without the answer"), now, 200)
+            self.fail(self.doubt("the stream ended without the response"), now, 200)
 
     def _handle_error_status(self, response: Response, now: float) -> None:
         if (
@@ -170,7 +170,7 @@ class Post(Sent):
         self.client.receive(response.body, now, id, response.status)
         # A batch may lack the response, and a response of the wrong shape is rejected.
         if self.client.conn.awaits(id):
-            missing = self.doubt("there is no answer to it in the response")
+            missing = self.doubt("the body does not contain the response to the request")
             self.client.failed(self.out, missing, now, response.status)
 
     def _find_error(self, response: Response, id: RequestId) -> str | None:
@@ -178,17 +178,17 @@ class Post(Sent):
         body = response.body
         dialect = self.out.dialect
         if response.status != 200 or not body:
-            return f"the server accepts it (status {response.status}) and gives no answer"
+            return f"the server accepted the request (status {response.status}) but sent no response to it"
         if is_batch(body) and dialect is not None and dialect.batches:
             return None
         try:
             envelope = decode(body)
         except BadMessage as exc:
-            return f"the answer is none: {exc.message}"
+            return f"the response is invalid: {exc.message}"
         if envelope.method is not UNSET:
-            return "the body of the response is another message than its answer"
+            return "the body is another message than the response to the request"
         if envelope.id != id or type(envelope.id) is not type(id):
-            return "the answer is that to another request"
+            return "the response is for another request"
         return None
 
 
@@ -217,7 +217,7 @@ class Stream(Trip):
     @property
     def prefix(self) -> str:
         """The start of an error's text."""
-        return "the stream of the session: " if self.out is None else f"{self.out.method}: "
+        return "the standalone stream: " if self.out is None else f"{self.out.method}: "
 
     def connect(self) -> None:
         """Queue the GET, with the id of the last event if there was one."""
@@ -280,7 +280,7 @@ class Stream(Trip):
         """Reconnect after a delay, or fail with `problem` after too many attempts."""
         delay = self.comeback.delay()
         if delay is None:
-            text = f"{self.prefix}given up after {self.comeback.failures} attempts: {problem}"
+            text = f"{self.prefix}no success after {self.comeback.failures} attempts: {problem}"
             self.fail(ConnectionLost(text), now)
         else:
             self.response = None
@@ -350,7 +350,7 @@ def _is_modern_body(body: bytes) -> bool:
 def _unexpected_content_type(head: Head) -> str:
     value = header(head, b"content-type")
     type = "no type" if value is None else f"type {value.decode('latin-1')[:80]!r}"
-    return f"the answer is of {type} instead of JSON or a stream of events; is this the URL of an MCP server?"
+    return f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP server?"
 
 
 def _with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:

@@ -63,7 +63,7 @@ class Url(Struct, frozen=True):
             raise ValueError(f"a URL of http or https is needed, not {text!r}")
         # Before the host is read: the errors below show the URL, which must not contain a password.
         if "@" in parts.netloc:
-            raise ValueError("a URL has no user's name or password in it: say it by a header")
+            raise ValueError("a URL must not contain a user name or password: send them in a header")
         try:
             port = effective_port(parts)
             host = parts.hostname or ""
@@ -94,7 +94,7 @@ class Url(Struct, frozen=True):
         try:
             port = effective_port(parts)
         except ValueError as exc:
-            raise ValueError(f"the proxy {shown} has no such address: {exc}") from None
+            raise ValueError(f"the proxy {shown} has an invalid port: {exc}") from None
         if parts.scheme not in DEFAULT_PORTS:
             raise ValueError(f"the proxy {shown} cannot be used: only http:// and https:// proxies can")
         if not parts.hostname:

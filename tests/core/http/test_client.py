@@ -17,7 +17,7 @@ from tests.core.http.client_net import URL, Net, open_client, send_call
     ("url", "headers", "text"),
     [
         ("ftp://a/", {}, "a URL of http or https is needed"),
-        ("http://u:secret@a/", {}, "no user's name or password"),
+        ("http://u:secret@a/", {}, "must not contain a user name or password"),
         (URL, {"Host": "x"}, "the header Host is set by the protocol"),
         (URL, {"a b": "x"}, "no name of a header"),
         (URL, {"X": "a\r\nb: c"}, "the value of the header X"),

@@ -99,7 +99,7 @@ PLAIN, JSON = "text/plain", "application/json"
             '503 Service Unavailable; try again after Fri, 31 Dec 1999 23:59:59 GMT ({"detail":1})', BUSY,
         ),
         (504, "", b"", {}, "504 Gateway Timeout: the server behind it does not answer; try again later", BUSY),
-        (403, "", b"", {}, "403 Forbidden: the server does not let us in, or not under this name", REFUSED),
+        (403, "", b"", {}, "403 Forbidden: the server denies access, or does not accept this host name or origin", REFUSED),
         (500, "", b"", {"retry_after": "7"}, "500 Internal Server Error: its log may say why", REFUSED),
         (307, "", b"", {"location": "https://b/m"}, "307, redirects are not followed: connect to https://b/m instead", REFUSED),
         (302, "", b"", {}, "302, redirects are not followed", REFUSED),

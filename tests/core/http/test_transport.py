@@ -342,7 +342,7 @@ def test_post_error_names_method_but_not_while_connecting() -> None:
     host.fake.state = State.OPENING
     assert post.prefix == ""
     assert str(post.doubt("odd")) == "odd; is this the URL of an MCP server?"
-    assert post_of(RESPONSE)[1].prefix == "an answer: "
+    assert post_of(RESPONSE)[1].prefix == "a response: "
 
 
 def test_post_denied_fails_with_status_401() -> None:
@@ -392,4 +392,4 @@ def test_post_refused_without_json_rpc_error_fails_by_status(status: int, body: 
 
 def test_message_post_repr_shows_method_and_response() -> None:
     _, post = post_of(RESPONSE)
-    assert repr(post) == "<PlainPost an answer, no response>"
+    assert repr(post) == "<PlainPost a response, no response>"

@@ -108,7 +108,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
         (401, JSON, '{"error":"invalid_token"}', {"www_authenticate": "Bearer"}, AuthRequired, "HTTP status 401"),
         (401, JSON, '{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"m"}}', {}, AuthRequired, "HTTP status 401"),
         (403, "text/plain", "", {"www_authenticate": "Bearer"}, AuthRequired, "HTTP status 403"),
-        (403, "text/plain", "bad origin", {}, RemoteProtocolError, "not under this name (bad origin)"),
+        (403, "text/plain", "bad origin", {}, RemoteProtocolError, "this host name or origin (bad origin)"),
         (404, "text/html", "<h1>", {}, RemoteProtocolError, "is this the URL of an MCP server?"),
         (405, "text/plain", "", {"allow": "GET"}, RemoteProtocolError, "405 Method Not Allowed"),
         (406, "text/plain", "", {}, RemoteProtocolError, "406 Not Acceptable"),
@@ -119,23 +119,23 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
         (301, "text/plain", "", {"location": "http://b/"}, RemoteProtocolError, "connect to http://b/"),
         (200, "text/html", "<h1>", {}, RemoteProtocolError, "of type 'text/html' instead of JSON"),
         (200, None, "{}", {}, RemoteProtocolError, "of no type instead of JSON"),
-        (200, JSON, "", {}, RemoteProtocolError, "gives no answer"),
-        (202, None, "", {}, RemoteProtocolError, "(status 202) and gives no answer"),
-        (204, None, "", {}, RemoteProtocolError, "(status 204) and gives no answer"),
-        (200, JSON, "<h1>", {}, RemoteProtocolError, "tools/call: the answer is none: "),
-        (200, JSON, "{}", {}, RemoteProtocolError, "tools/call: the answer is none: "),
-        (200, JSON, '{"jsonrpc":"2.0","id":"2","result":{}}', {}, RemoteProtocolError, "that to another request"),
-        (200, JSON, '{"jsonrpc":"2.0","id":9,"result":{}}', {}, RemoteProtocolError, "that to another request"),
-        (200, JSON, '{"jsonrpc":"2.0","id":2,"method":"ping"}', {}, RemoteProtocolError, "another message than its answer"),
+        (200, JSON, "", {}, RemoteProtocolError, "sent no response to it"),
+        (202, None, "", {}, RemoteProtocolError, "(status 202) but sent no response"),
+        (204, None, "", {}, RemoteProtocolError, "(status 204) but sent no response"),
+        (200, JSON, "<h1>", {}, RemoteProtocolError, "tools/call: the response is invalid: "),
+        (200, JSON, "{}", {}, RemoteProtocolError, "tools/call: the response is invalid: "),
+        (200, JSON, '{"jsonrpc":"2.0","id":"2","result":{}}', {}, RemoteProtocolError, "for another request"),
+        (200, JSON, '{"jsonrpc":"2.0","id":9,"result":{}}', {}, RemoteProtocolError, "for another request"),
+        (200, JSON, '{"jsonrpc":"2.0","id":2,"method":"ping"}', {}, RemoteProtocolError, "another message than the response"),
         (200, JSON, '{"jsonrpc":"2.0","id":2,"result":3}', {}, RemoteProtocolError, "no result of its kind"),
         (200, JSON, "[]", {}, RemoteProtocolError, ""),
         (200, JSON, "{}", {"content_encoding": "gzip"}, RemoteProtocolError, "encoded (gzip)"),
         (200, EVENTS, "data: x", {"content_encoding": "br"}, RemoteProtocolError, "encoded (br)"),
         (200, JSON, "x" * 5000, {}, RemoteProtocolError, "longer than 4096 bytes"),
         (200, EVENTS, "data: " + "x" * 5000 + "\n\n", {}, RemoteProtocolError, "than 4096 bytes"),
-        (200, EVENTS, "data: {}\n\n", {}, RemoteProtocolError, "ended without the answer"),
-        (200, EVENTS, "", {}, RemoteProtocolError, "ended without the answer"),
-        (200, EVENTS, 'data: {"jsonrpc":"2.0","id":2,"resu', {}, RemoteProtocolError, "ended without the answer"),
+        (200, EVENTS, "data: {}\n\n", {}, RemoteProtocolError, "ended without the response"),
+        (200, EVENTS, "", {}, RemoteProtocolError, "ended without the response"),
+        (200, EVENTS, 'data: {"jsonrpc":"2.0","id":2,"resu', {}, RemoteProtocolError, "ended without the response"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("version", ERAS)
@@ -204,7 +204,7 @@ def test_post_batch_without_response_fails_call() -> None:
     net.answer(call, [notification("notifications/tools/list_changed")])
     told, failed = net.events()
     assert isinstance(told, NotificationReceived)
-    assert "no answer to it in the response" in str(failed.error)
+    assert "does not contain the response" in str(failed.error)
 
 
 def test_post_input_required_is_received() -> None:
@@ -460,7 +460,7 @@ def test_resume_after_max_attempts_fails_call(how: str) -> None:
     fail_response(net, get, how)
     found = call_error(net)
     assert isinstance(found, ConnectionLost)
-    assert "given up after 5 attempts" in str(found)
+    assert "no success after 5 attempts" in str(found)
     assert net.http.idle
 
 
@@ -743,7 +743,7 @@ def test_standalone_stream_never_useful_stops_after_max_attempts(how: str) -> No
     *missed, rejected = net.events()
     assert set(type_names(missed)) <= {"ChangesMissed"}
     assert isinstance(rejected, MessageRejected)
-    assert "the stream of the session: given up after 5 attempts" in str(rejected.error)
+    assert "the standalone stream: no success after 5 attempts" in str(rejected.error)
     assert net.http.idle
     # The connection stays open.
     id, call = send_call(net)
@@ -754,7 +754,7 @@ def test_standalone_stream_never_useful_stops_after_max_attempts(how: str) -> No
 def test_standalone_stream_wrong_content_type_is_reported() -> None:
     net, get = standalone_stream()
     net.answer(get, "<h1>", 200, "text/html")
-    assert "the stream of the session: the answer is of type 'text/html'" in str(net.event().error)
+    assert "the standalone stream: the response is of type 'text/html'" in str(net.event().error)
     assert net.http.idle
 
 

@@ -59,7 +59,7 @@ MISUSED = [
     (("inspect", "http://a b/mcp"), "a URL of http or https is needed, not 'http://a b/mcp'"),
     (("inspect", "http://"), "host and port of 'http://' cannot be read"),
     (("inspect", "http://a:x/"), "'http://a:x/'"),
-    (("inspect", "http://me:secret@a/"), "a URL has no user's name or password in it"),
+    (("inspect", "http://me:secret@a/"), "a URL must not contain a user name or password"),
     (("inspect", "me", *SILENT), "unrecognized arguments: me"),
     (("inspect", "--jsno", *SILENT), "unrecognized arguments: --jsno"),
     (("inspect", "--revision", "2024", *SILENT), "choose from '2026-07-28'"),
