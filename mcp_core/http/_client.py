@@ -5,7 +5,7 @@
    at first, and HTTP+SSE if the server is of 2024-11-05.
 2. What arrives is passed to the connection at once, and the events are queued here. A transport can
    then tell, when a response ends, whether the result was in it.
-3. Each request of the connection ends, whatever happens to the network.
+3. Each request of the connection ends, with a result or with an error of the network.
 
 Sockets, the connection pool and the revisions are not known here.
 """

@@ -5,7 +5,7 @@
 2. An attempt that brings an event, or that stays open for `longest_wait`, resets the count. A
    server may end its streams and be polled, and intermediaries end streams on which nothing is
    sent.
-3. An endless stream that was useful once is never given up, because the server may come back.
+3. An endless stream that was useful once is reconnected forever, because the server may return.
 """
 
 from __future__ import annotations

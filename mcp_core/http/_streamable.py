@@ -8,7 +8,7 @@
    (`Connection.renew`). Rejected messages were not processed and are sent again; calls with an open
    stream are lost. A server that loses the new session before it has accepted anything in it is
    given up.
-3. A stateless server is told of a cancellation by the disconnect. A stateful one gets a message
+3. A stateless server learns of a cancellation by the disconnect. A stateful one gets a message
    (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
    seconds, because it cancels its own requests for that call there.
 

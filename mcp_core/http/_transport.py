@@ -3,8 +3,9 @@
 1. Each message is a request of its own, so messages may overtake each other. Where the order
    matters, later messages are held until the server has responded to the first: all messages behind
    `initialized`, and requests behind `logging/setLevel`. A timeout ends the wait.
-2. Each request of ours ends: with its response, or with an error that says what HTTP did instead.
-3. Nobody awaits a notification or a response of ours. If the server does not accept one in time,
+2. Each request of the client ends: with its response, or with an error that says what HTTP did
+   instead.
+3. No caller awaits a notification or a response to the server. If it does not accept one in time,
    that is reported as an event, and nothing else happens.
 
 Sessions and event streams are in `_streamable.py` and `_legacy_sse_client.py`.
@@ -291,7 +292,7 @@ class Transport(abc.ABC):
         self._go_on(now)
 
     def _must_wait(self, out: Outgoing) -> bool:
-        # Responses never wait for a request of ours: the server may need one before it can answer.
+        # Responses never wait for a client's request: the server may need one before it can answer.
         return self._gate is not None and (self._gate.id is None or out.kind is Kind.REQUEST)
 
     def _wait_for(self, trip: Trip | None, now: float, seconds: float = _GATE_TIMEOUT) -> None:
@@ -381,6 +382,6 @@ def _response_in(body: bytes, id: RequestId) -> bytes | None:
         return None
     if envelope.id == id and type(envelope.id) is type(id):
         return body
-    # The body answers one request only, so an error is for that one whatever its id: a server that
-    # rejects a request before it has parsed the body does not know the id.
+    # The body answers one request only, so an error is for that one, also with another id: a server
+    # that rejects a request before it has parsed the body does not know the id.
     return None if envelope.error is UNSET else encode_error(id, bytes(envelope.error))

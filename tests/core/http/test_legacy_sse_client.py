@@ -83,10 +83,10 @@ def test_http_sse_handshake_and_conversation(versions: tuple[str, ...], status: 
     ready = net.event()
     assert isinstance(ready, PeerReady)
     assert ready.peer.dialect.version == A
-    told = net.call()
-    assert posted_message(told)["method"] == "notifications/initialized"
-    assert told.head.target == b"/messages?session=1"
-    net.answer(told)
+    posted = net.call()
+    assert posted_message(posted)["method"] == "notifications/initialized"
+    assert posted.head.target == b"/messages?session=1"
+    net.answer(posted)
     id, call = send_call(net, headers={"X-A": "1"})
     assert (header(call, "x-a"), call.brief, call.idempotent) == ("1", True, False)
     assert header(call, "mcp-protocol-version") is None
@@ -139,11 +139,11 @@ def test_http_sse_holds_messages_behind_initialized_and_set_level() -> None:
     net.send_body(get, event("/m", event="endpoint"))
     net.answer(net.call())
     net.send_body(get, event(result(posted_message(first)["id"], initialize_result(A))))
-    told = net.call()
+    posted = net.call()
     level = net.conn.send_request("logging/setLevel", t.SetLevelParams(level="info"))
     id = net.conn.send_request("tools/list")
     assert net.new_calls() == []
-    net.answer(told)
+    net.answer(posted)
     setting = net.call()
     net.answer(setting)
     assert (posted_message(setting)["id"], net.new_calls()) == (level, [])
@@ -259,9 +259,9 @@ def test_http_sse_cancel_sends_notification() -> None:
     id, call = send_call(net)
     net.answer(call)
     net.conn.send_cancel(id)
-    told = net.call()
-    assert posted_message(told)["method"] == "notifications/cancelled"
-    assert told.head.target == b"/messages?session=1"
+    posted = net.call()
+    assert posted_message(posted)["method"] == "notifications/cancelled"
+    assert posted.head.target == b"/messages?session=1"
 
 
 # -- Which kind of server, by its first responses --------------------------------------------------

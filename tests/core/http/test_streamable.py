@@ -126,9 +126,9 @@ def test_stateless_call_mirrors_name_into_header(method: str, params: Any, name:
 
 def test_stateless_notification_carries_method_header() -> None:
     net = open_client(E)
-    net.conn.send_notification("x/told", {"a": 1})
+    net.conn.send_notification("x/posted", {"a": 1})
     call = net.call()
-    assert (header(call, "mcp-method"), header(call, "mcp-protocol-version")) == ("x/told", E)
+    assert (header(call, "mcp-method"), header(call, "mcp-protocol-version")) == ("x/posted", E)
     net.answer(call)
     assert net.events() == []
 
@@ -198,13 +198,13 @@ def test_initialized_not_accepted_releases_held_messages(end: str) -> None:
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id=SESSION)
-    told = net.call()
+    posted = net.call()
     net.conn.send_request("tools/list")
     assert net.new_calls() == []
     if end == "refused":
-        net.answer(told, "no", 500, "text/plain")
+        net.answer(posted, "no", 500, "text/plain")
     elif end == "broken":
-        net.end_response(told, "the connection was reset")
+        net.end_response(posted, "the connection was reset")
     else:
         net.at(9.9)
         assert net.new_calls() == []
@@ -213,7 +213,7 @@ def test_initialized_not_accepted_releases_held_messages(end: str) -> None:
     assert posted_message(net.call())["method"] == "tools/list"
     assert type_names(net.events()) == ["PeerReady"] + ["MessageRejected"] * (end != "slow")
     if end == "slow":
-        net.answer(told)
+        net.answer(posted)
         assert net.new_calls() == []  # no standalone stream: the wait for it is over
 
 
@@ -314,15 +314,15 @@ def test_cancel_stateful_sends_notification_and_reads_on(version: str) -> None:
     net.send_body(call, event(request("q", "roots/list")))
     assert isinstance(net.event(), RequestReceived)
     net.conn.send_cancel(id, "enough")
-    told = net.call()
-    assert posted_message(told) == notification(
+    posted = net.call()
+    assert posted_message(posted) == notification(
         "notifications/cancelled", {"requestId": id, "reason": "enough"}
     )
-    assert header(told, "mcp-session-id") == SESSION
-    assert header(told, "mcp-protocol-version") == header(call, "mcp-protocol-version")
-    assert told.brief
+    assert header(posted, "mcp-session-id") == SESSION
+    assert header(posted, "mcp-protocol-version") == header(call, "mcp-protocol-version")
+    assert posted.brief
     assert net.dropped == []
-    net.answer(told)
+    net.answer(posted)
     net.send_body(call, event(notification("notifications/cancelled", {"requestId": "q"})))
     assert type_names(net.events()) == ["RequestCancelled"]
     net.end_response(call)
@@ -390,11 +390,11 @@ def test_close_drops_cancelled_call() -> None:
     net = open_client(D, session=None)
     id, call = send_call(net)
     net.conn.send_cancel(id)
-    told = net.call()
+    posted = net.call()
     net.conn.close()
     assert net.new_calls() == []
     assert net.dropped == [call.key]
-    net.answer(told)
+    net.answer(posted)
     assert net.http.idle
 
 
@@ -411,12 +411,12 @@ def test_cancel_of_held_message_removes_it() -> None:
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)))
-    told = net.call()
+    posted = net.call()
     kept, cancelled = net.conn.send_request("tools/list"), net.conn.send_request("tools/list")
     assert net.new_calls() == []
     net.conn.send_cancel(cancelled)
     assert net.new_calls() == []
-    net.answer(told)
+    net.answer(posted)
     net.start_response(net.call())
     assert posted_message(net.call())["id"] == kept
 
@@ -426,9 +426,9 @@ def test_calls_wait_for_standalone_stream_at_most_one_second(how: str) -> None:
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)))
-    told = net.call()
+    posted = net.call()
     id = net.conn.send_request("tools/list")
-    net.answer(told)
+    net.answer(posted)
     get = net.call()
     if how == "breaks":
         net.end_response(get, "connection reset")
@@ -465,9 +465,9 @@ def test_requests_wait_for_set_level_to_end(how: str) -> None:
     setting = net.call()
     later = [net.conn.send_request("tools/list") for _ in range(2)]
     net.conn.send_notification("notifications/roots/list_changed")
-    told = net.call()
-    assert posted_message(told)["method"] == "notifications/roots/list_changed"
-    net.answer(told)
+    posted = net.call()
+    assert posted_message(posted)["method"] == "notifications/roots/list_changed"
+    net.answer(posted)
     if how in ("stream", "slow"):
         net.start_response(setting)
         assert net.new_calls() == []
@@ -484,8 +484,8 @@ def test_requests_wait_for_set_level_to_end(how: str) -> None:
             net.end_response(setting, "reset")
         case "cancelled":
             net.conn.send_cancel(id)
-            told, *calls = net.new_calls()
-            assert posted_message(told)["params"]["requestId"] == id
+            posted, *calls = net.new_calls()
+            assert posted_message(posted)["params"]["requestId"] == id
             assert [posted_message(call)["id"] for call in calls] == later
             return
         case "slow":
@@ -505,10 +505,10 @@ def test_set_level_before_initialized_precedes_first_call() -> None:
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)))
-    told = net.call()
+    posted = net.call()
     id = send_set_level(net)
     first = net.conn.send_request("tools/list")
-    net.answer(told)
+    net.answer(posted)
     net.answer(net.call(), status=405)
     setting = net.call()
     assert posted_message(setting)["id"] == id
@@ -553,12 +553,12 @@ def test_close_discards_held_messages() -> None:
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)))
-    told = net.call()
+    posted = net.call()
     net.conn.send_request("tools/list")
     net.new_calls()
     net.conn.close()
     assert net.new_calls() == []
-    net.answer(told)
+    net.answer(posted)
     assert net.new_calls() == []
 
 
@@ -572,10 +572,10 @@ def answer_handshake_again(net: Net, version: str = D, session: str | None = "tw
     assert header(again, "mcp-session-id") is header(again, "mcp-protocol-version") is None
     headers: dict[str, Any] = {} if session is None else {"mcp_session_id": session}
     net.answer(again, result(posted_message(again)["id"], initialize_result(version)), **headers)
-    told = net.call()
-    assert posted_message(told)["method"] == "notifications/initialized"
-    assert header(told, "mcp-session-id") == session
-    net.answer(told)
+    posted = net.call()
+    assert posted_message(posted)["method"] == "notifications/initialized"
+    assert header(posted, "mcp-session-id") == session
+    net.answer(posted)
     get = net.call()
     assert get.head.method == b"GET"
     net.answer(get, status=405)

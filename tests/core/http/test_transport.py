@@ -44,7 +44,7 @@ class FakeConnection:
 
 
 class FakeHost:
-    """An `OperationHost` that records what it is told."""
+    """An `OperationHost` that records the calls of its methods."""
 
     most = 1000
 

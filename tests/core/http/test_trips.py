@@ -202,8 +202,8 @@ def test_post_batch_without_response_fails_call() -> None:
     net = open_client(B)
     _, call = send_call(net)
     net.answer(call, [notification("notifications/tools/list_changed")])
-    told, failed = net.events()
-    assert isinstance(told, NotificationReceived)
+    received, failed = net.events()
+    assert isinstance(received, NotificationReceived)
     assert "does not contain the response" in str(failed.error)
 
 
@@ -518,9 +518,9 @@ def test_cancel_of_resumed_call_sends_notification() -> None:
     id, get = broken_stream(net)
     fail_response(net, get, "refused")
     net.conn.send_cancel(id)
-    told = net.call()
-    assert posted_message(told)["params"]["requestId"] == id
-    net.answer(told)
+    posted = net.call()
+    assert posted_message(posted)["params"]["requestId"] == id
+    net.answer(posted)
     assert net.http.next_deadline() is None
     assert net.http.idle
 
@@ -589,8 +589,8 @@ def test_stream_cut_at_each_byte_is_resumed_without_loss(chunk: int) -> None:
     events = wire(2, 5)
     primed, total = len(events[0]), sum(map(len, events))
     for cut in range(total + 1):
-        heard = events_after_cuts(5, [cut], chunk)
-        assert heard == (["ErrorReceived"] if cut < primed else [1, 2, 3, 4, 5, "ResultReceived"]), cut
+        received = events_after_cuts(5, [cut], chunk)
+        assert received == (["ErrorReceived"] if cut < primed else [1, 2, 3, 4, 5, "ResultReceived"]), cut
 
 
 def test_resumed_stream_cut_again_is_resumed_without_loss() -> None:
@@ -603,9 +603,9 @@ def test_resumed_stream_cut_again_is_resumed_without_loss() -> None:
 
 @given(st.lists(st.integers(0, 900), max_size=5), st.integers(1, 200))
 def test_stream_cut_repeatedly_delivers_in_order(cuts: list[int], chunk: int) -> None:
-    heard = events_after_cuts(6, [150, *cuts], chunk)
-    assert heard == [1, 2, 3, 4, 5, 6, "ResultReceived"] or (
-        heard[-1] == "ErrorReceived" and heard[:-1] == list(range(1, len(heard)))
+    received = events_after_cuts(6, [150, *cuts], chunk)
+    assert received == [1, 2, 3, 4, 5, 6, "ResultReceived"] or (
+        received[-1] == "ErrorReceived" and received[:-1] == list(range(1, len(received)))
     )
 
 
@@ -641,9 +641,9 @@ def test_standalone_stream_is_resumed_with_last_event_id() -> None:
     net, get = standalone_stream()
     net.start_response(get)
     net.send_body(get, event(id="g-0"), event(notification("notifications/tools/list_changed"), id="g-1"))
-    told = net.event()
-    assert isinstance(told, NotificationReceived)
-    assert told.related is None
+    received = net.event()
+    assert isinstance(received, NotificationReceived)
+    assert received.related is None
     net.send_body(get, event(request("q", "roots/list"), id="g-2"))
     assert net.event().related is None
     net.end_response(get)
