@@ -97,4 +97,4 @@ def test_no_completion_is_no_method() -> None:
 
 
 def test_repr() -> None:
-    assert repr(make()._answers) == "<Answers from <Lists of 's', 0 encoded>>"
+    assert repr(make()._lookup) == "<Answers from <Lists of 's', 0 encoded>>"
