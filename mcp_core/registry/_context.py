@@ -391,7 +391,8 @@ class Context(Injected, Generic[L]):
             def book(flight: str, context: Context) -> str | InputRequiredResult:
                 answer = context.input_response("seats", SEATS)
                 if answer is None:
-                    return InputRequiredResult(input_requests={"seats": SEATS.question("How many seats?")})
+                    requests = {"seats": SEATS.question("How many seats?")}
+                    return InputRequiredResult(input_requests=requests)
                 if answer.action != "accept":
                     return "Nothing was booked."
                 return f"{answer.data.count} seats on {flight}"
