@@ -77,7 +77,7 @@ def test_what_a_page_is_by_default() -> None:
 
 
 def test_long_entries_make_short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "_PAGE_BYTES", 200)
+    monkeypatch.setattr(pages, "_MAX_PAGE_BYTES", 200)
     server = Server("s")
     for name, length in {"a": 1, "b": 1, "c": 300, "d": 1, "e": 190, "f": 1}.items():
         server.add_prompt(lambda: "", name=name, description="x" * length)
@@ -252,9 +252,9 @@ def test_made_up_cursors_leave_nothing_behind() -> None:
         [{"name": f"n{n}"}] for n in range(1, 9)
     ] + [[]]
     assert kept.by_start == before
-    assert len(kept.places) == 9
+    assert len(kept.start_after) == 9
     lists.page("prompts/list", "made up", E)
-    assert len(kept.places) == 9
+    assert len(kept.start_after) == 9
     lists.forget()
     assert repr(lists) == "<Lists of 's', 0 encoded>"
 
