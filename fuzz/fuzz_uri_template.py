@@ -3,7 +3,7 @@
 # template; the time is linear in the URI.
 """URI templates of `mcp_core.registry`: written by RFC 6570, read by our own rules.
 
-The generator knows which values a template can carry (rules 3 and 4 of `_uri_matcher.py`); that they come back is what
+The generator knows which values a template can carry (see the parts of `UriMatcher`); that they come back is what
 "no template that can be read in two ways" means.
 """
 

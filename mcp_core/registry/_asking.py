@@ -228,7 +228,7 @@ class _Question(Pending):
         self._owner.receive_response(self._key, self._method, result, error)
 
     def progressed(self, event: ProgressReceived) -> None:
-        raise AssertionError("nobody asked for progress")  # pragma: no cover
+        raise AssertionError("no progress was requested")  # pragma: no cover
 
 
 class _One(Round[T]):
@@ -334,7 +334,7 @@ class Asking(Struct, eq=False):
         dialect = self.request.peer.dialect
         # Do not draw a key to verify what cannot have been signed.
         if not dialect.stateful and not self.host.server.has_keys:
-            raise BadState("none was given out since this process began")
+            raise BadState("this process has issued none")
         _ = self.inquiry
 
     def needs_round(self, outcome: Any) -> bool:
@@ -378,7 +378,7 @@ class Asking(Struct, eq=False):
         The waiting task may be shielded from the cancellation of the handler.
         """
         for waiting in list(self.rounds):
-            waiting.fail(LocalProtocolError("the request is over, and with it what was asked for its sake"))
+            waiting.fail(LocalProtocolError("the request is over, so no response to it can be awaited"))
 
     def required(self, returned: InputRequiredResult | None) -> InputRequiredResult:
         """Return the response: the input requests of the handler, or the result that it returned.
@@ -407,7 +407,7 @@ class Asking(Struct, eq=False):
                 return InputRequiredResult(input_requests={key: input_request})
             if response.action == "accept":
                 raise ToolError(f"{error.message} Call again once that is done at {error.page.url}")
-            raise ToolError(f"{error.message} The user refused to visit {error.page.url}")
+            raise ToolError(f"{error.message} The user declined to visit {error.page.url}")
         _, page = as_request(input_request, peer, self.host.runtime.entropy)
         assert isinstance(page, ElicitParams)
         assert page.elicitation_id is not None

@@ -53,14 +53,16 @@ class Completer:
             raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
         if not 1 <= len(found.parameters) <= 2:
             raise DeclarationError(
-                f"{found.label}: a completion takes the text so far and, if it wants them, the arguments chosen before"
+                f"{found.label}: a completion takes the typed text and, optionally, the arguments already chosen"
             )
         for parameter, allowed, value in zip(
             found.parameters, (_TEXT, _MAPPINGS), ("text", "a dict of text"), strict=False
         ):
             members = union_members(parameter.annotation)
             if all((typing.get_origin(member) or member) not in allowed for member in members):
-                raise DeclarationError(f"{found.label}: {parameter.name!r} is filled with {value}")
+                raise DeclarationError(
+                    f"{found.label}: {parameter.name!r} is passed {value}; annotate it accordingly"
+                )
         self._parameters = [parameter.name for parameter in found.parameters]
 
     def __repr__(self) -> str:
@@ -140,7 +142,7 @@ def _make_result(value: Any) -> CompleteResult:
     sent = list(completion.values[:_MAX_VALUES])
     for text in sent:
         if not isinstance(text, str):
-            raise TypeError(f"a completion gives texts, not {type(text).__name__}")
+            raise TypeError(f"a completion returns strings, not {type(text).__name__}")
     total = completion.total
     if total is not None:
         total = max(total, len(completion.values))
@@ -158,7 +160,7 @@ def _as_completion(value: Iterable[str] | None) -> Completion:
     if value is None:
         value = ()
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"a completion gives texts, as in a list, not {type(value).__name__}")
+        raise TypeError(f"a completion returns an iterable of strings, not {type(value).__name__}")
     values = list(islice(value, _MAX_VALUES + 1))
     if isinstance(value, Sized):
         return Completion(values, len(value))

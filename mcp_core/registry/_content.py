@@ -158,6 +158,6 @@ def blocks_of(value: Any) -> list[ContentBlock] | None:
     if isinstance(value, list | tuple) and any(isinstance(item, (*BLOCKS, *MEDIA)) for item in value):
         return [block for item in value for block in blocks_of(item) or [TextContent(json_text(item))]]
     if isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError("bytes do not say what they are: return Image, Audio or File")
+        raise TypeError("bytes have no MIME type: return Image, Audio or File")
     block = block_of(value)
     return None if block is None else [block]

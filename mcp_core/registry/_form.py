@@ -88,7 +88,7 @@ class Form(Generic[T]):
         try:
             parsed = form_of(self.question(""))
         except Unreadable as exc:
-            raise DeclarationError(f"{label}: it is no flat object of simple fields: {exc}") from None
+            raise DeclarationError(f"{label}: not a flat object of simple fields: {exc}") from None
         self._integers = {name for name, field in parsed.properties.items() if type(field) is t.IntegerSchema}
         if self._reader is not None:
             _check_supported(self.schema, msgspec.to_builtins(parsed), label)
@@ -202,7 +202,7 @@ def _choice_schema(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any
     kind, extra = _split_metadata(kind)
     values = _choice_values(kind, order)
     if not values or not all(type(value) is str for value in values):
-        raise DeclarationError(f"{label} is of a type that forms do not have")
+        raise DeclarationError(f"{label} has a type that forms do not support")
     return {"type": "string", **({} if "oneOf" in extra else {"enum": values}), **extra}
 
 
@@ -273,5 +273,5 @@ def _check_supported(schema: Mapping[str, Any], parsed: Mapping[str, Any], label
         unsupported = field.keys() - parsed["properties"][name].keys()
         if unsupported:
             raise DeclarationError(
-                f"{label}: field {name!r} says {min(unsupported)}, which forms do not know"
+                f"{label}: field {name!r} uses {min(unsupported)}, which forms do not support"
             )

@@ -108,7 +108,7 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        raise DeclarationError(f"{label} has no signature that Python can tell") from None
+        raise DeclarationError(f"{label} has no signature that inspect can read") from None
     description, texts = read_docstring(inspect.getdoc(inner) or inspect.getdoc(entry))
     resolve = _resolver(inner, label)
     bound = _keywords_of_partial(function)
@@ -182,7 +182,7 @@ def _check_parameter(parameter: inspect.Parameter, label: str) -> None:
         )
     if parameter.name.startswith("__"):
         raise DeclarationError(
-            f"{label}: {parameter.name!r} begins with two underscores, which Python keeps for itself"
+            f"{label}: {parameter.name!r} begins with two underscores, which Python reserves"
         )
 
 

@@ -43,7 +43,7 @@ class MethodEntry:
     ) -> None:
         self.function = found = inspect_function(function, returns=False)
         if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
-            raise DeclarationError(f"{found.label}: {name!r} is a method of MCP and cannot be declared anew")
+            raise DeclarationError(f"{found.label}: {name!r} is a method of MCP and cannot be redefined")
         if len(found.parameters) > 1:
             raise DeclarationError(f"{found.label}: a method takes one parameter, its {params.__name__}")
         if thread and found.is_async:

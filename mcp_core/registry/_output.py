@@ -161,9 +161,7 @@ def _without_input_required(returns: Any) -> Any:
 
 def _is_data(kinds: set[str], label: str) -> bool:
     if "bytes" in kinds:
-        raise DeclarationError(
-            f"{label} returns bytes, which do not say what they are: return Image, Audio or File"
-        )
+        raise DeclarationError(f"{label} returns bytes, which have no MIME type: return Image, Audio or File")
     return "data" in kinds and not kinds & {"open", "content"}
 
 

@@ -122,5 +122,5 @@ def _as_message(value: Any) -> PromptMessage:
         return value
     block = block_of(value)
     if block is None:
-        raise TypeError(f"a prompt gives text, content or PromptMessage, not {type(value).__name__}")
+        raise TypeError(f"a prompt returns text, content or PromptMessage, not {type(value).__name__}")
     return PromptMessage("user", block)

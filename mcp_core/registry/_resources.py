@@ -212,7 +212,7 @@ class ReadInvocation(Invocation):
 
     def _as_contents(self, value: Any) -> ResourceContents:
         if value is None:
-            raise TypeError("a resource that is not there is told by raising ResourceNotFound, not by None")
+            raise TypeError("for a missing resource raise ResourceNotFound; do not return None")
         if isinstance(value, ResourceContents):
             return value
         if isinstance(value, File):

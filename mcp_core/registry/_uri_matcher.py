@@ -253,7 +253,7 @@ def _parts_of(expression: Expression, error: MakeError) -> list[Part]:
         plain = frozenset(v.name for v in variables if not v.explode)
         return [Named(operator.first, operator.separator, exploded, plain)]
     if len(variables) > 1 and any(v.explode for v in variables):
-        raise error(f"in {expression.text} nobody can tell where the list ends")
+        raise error(f"in {expression.text} the end of the list is ambiguous")
     only = variables[0]
     if operator.reserved:
         if len(variables) > 1 or only.explode:
@@ -308,9 +308,7 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
             suffix = literal if stop is None else literal[: literal.index(stop)]
             stop = stop or next_start
             if after and stop is None:
-                raise error(
-                    f"nothing that is always encoded in a value stands between {name!r} and what follows it"
-                )
+                raise error(f"{name!r} and what follows it need a reserved character between them")
             if explode and stop == ",":
                 raise error(f"{name!r} is a list of values with commas, and a comma follows it")
             return Single(name, explode, _SEGMENT_END + (stop or ""), suffix)
@@ -319,7 +317,7 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
             query = not literal and len(after) == 1 and next_start == "?"
             if after and not query:
                 raise error(
-                    f"{name!r} may hold anything, so only a last fixed text or a last {{?...}} may follow it"
+                    f"{name!r} may hold any character, so only a last literal or a last {{?...}} may follow it"
                 )
             return Rest(name, literal, query, relative)
         case Segments(name):

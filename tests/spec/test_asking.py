@@ -540,7 +540,7 @@ def watched() -> tuple[Server, list[str]]:
 
 @pytest.mark.parametrize(
     ("tool", "what"),
-    [("ask", "Cancelled"), ("shielded", "the request is over, and with it what was asked for its sake")],
+    [("ask", "Cancelled"), ("shielded", "the request is over, so no response to it can be awaited")],
 )
 @with_sessions
 async def test_a_question_ends_with_its_request(version: str, tool: str, what: str) -> None:

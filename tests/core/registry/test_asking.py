@@ -390,7 +390,7 @@ def test_a_page_is_an_error() -> None:
     [
         # That it was agreed to is not that it was visited.
         ("accept", "Please log in. Call again once that is done at https://example.com/login"),
-        ("decline", "Please log in. The user refused to visit https://example.com/login"),
+        ("decline", "Please log in. The user declined to visit https://example.com/login"),
     ],
 )
 def test_a_page_is_a_question(action: str, text: str) -> None:
@@ -477,7 +477,7 @@ def test_a_state_where_none_was_given_out() -> None:
     (answer,) = talk.calls("book", requestState="made up")
     assert answer["error"]["code"] == -32602
     assert [str(exc) for exc in talk.runtime.reports] == [
-        "requestState refused: none was given out since this process began"
+        "requestState refused: this process has issued none"
     ]
     assert not talk.server.has_keys
 

@@ -222,8 +222,8 @@ async def _slow(typed: str) -> list[str]:
         ("notes://today", "x", lambda typed: [], "there is no prompt or resource template 'notes://today' yet"),
         ("review", "text", lambda typed: [], "'review' has no 'text'; it has code, language, lines"),
         ("review", "language", lambda typed: [], "'language' of 'review' is completed by function 'languages'"),
-        ("review", "code", lambda: LANGUAGES, "takes the text so far"),
-        ("review", "code", lambda a, b, c: [], "takes the text so far"),
+        ("review", "code", lambda: LANGUAGES, "takes the typed text"),
+        ("review", "code", lambda a, b, c: [], "takes the typed text"),
         ("review", "code", lambda *a: [], "any number of arguments"),
         ("review", "code", 3, "is not callable"),
     ],
@@ -247,9 +247,9 @@ def test_what_the_parameters_cannot_be() -> None:
     def generator(typed: str) -> Iterator[str]:
         yield typed
 
-    with pytest.raises(DeclarationError, match="'typed' is filled with text"):
+    with pytest.raises(DeclarationError, match="'typed' is passed text"):
         server.add_completion("review", "code", number)
-    with pytest.raises(DeclarationError, match="'chosen' is filled with a dict of text"):
+    with pytest.raises(DeclarationError, match="'chosen' is passed a dict of text"):
         server.add_completion("review", "code", listed)
     with pytest.raises(DeclarationError, match="is a generator; return a list instead"):
         server.add_completion("review", "code", generator)

@@ -90,7 +90,7 @@ def test_content_or_data(value: Any, blocks: Any) -> None:
 
 @pytest.mark.parametrize("value", [b"x", bytearray(b"x"), memoryview(b"x"), [LINK, b"x"]])
 def test_bare_bytes_are_no_content(value: Any) -> None:
-    with pytest.raises(TypeError, match="bytes do not say what they are"):
+    with pytest.raises(TypeError, match="bytes have no MIME type"):
         blocks_of(value)
 
 
