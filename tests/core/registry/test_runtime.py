@@ -1,4 +1,4 @@
-"""What a runtime is that fills in no more than it has to."""
+"""A runtime that overrides no more than it must."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class Bare(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        """Nobody reads it."""
+        """Discard it."""
 
 
 class Random(Bare):
@@ -24,13 +24,13 @@ class Random(Bare):
         return bytes(range(size))
 
 
-def test_faults_have_names() -> None:
+def test_runtime_references_are_unique() -> None:
     bare = Bare()
     assert [bare.reference() for _ in range(3)] == ["1", "2", "3"]
     assert Random().reference() == "00010203"
 
 
-def test_what_it_does_by_itself() -> None:
+def test_runtime_defaults() -> None:
     bare, seen = Bare(), []
     bare.pump()
     bare.soon(lambda: seen.append("soon"))
@@ -51,6 +51,6 @@ def test_what_it_does_by_itself() -> None:
         (lambda bare: bare.entropy(1), "draw random bytes"),
     ],
 )
-def test_what_it_cannot_do_it_says(ask: Callable[[Any], object], said: str) -> None:
+def test_runtime_missing_method_raises(ask: Callable[[Any], object], said: str) -> None:
     with pytest.raises(TypeError, match=f"^this runtime does not {said}$"):
         ask(Bare())
