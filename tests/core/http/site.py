@@ -301,7 +301,7 @@ class Talk:
             service.close()
 
     def _conversation_of(self, job: Job) -> Conversation:
-        runtime = job.asking.service.runtime
+        runtime = job.asking.host.runtime
         assert isinstance(runtime, Bench)
         return runtime.conversation
 
