@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in the core that only generated cases can find: members that stand twice are let pass."""
-    monkeypatch.setattr(_jsonrpc, "_refuse_duplicates", lambda data, envelope: None)
+    monkeypatch.setattr(_jsonrpc, "_reject_duplicates", lambda data, envelope: None)
     monkeypatch.setattr(engines, "committed", lambda target: {})
 
 

@@ -218,7 +218,7 @@ _disconnected, _receive_body = Exchange.disconnected, Endpoint.receive_body
 # target, what is broken: where, its name, and what stands in its place
 BROKEN: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
-    ("jsonrpc", _jsonrpc, "_refuse_duplicates", lambda data, envelope: None),
+    ("jsonrpc", _jsonrpc, "_reject_duplicates", lambda data, envelope: None),
     ("opening", _opening, "best", lambda dialects, versions: dialects[0] if dialects else None),
     ("connection", Requests, "cancel", lambda self, id: None),
     ("connection", Requests, "add", _admit_all),
