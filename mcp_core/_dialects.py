@@ -115,7 +115,7 @@ class _Fit(Struct, frozen=True):
     """The changes that one revision makes to values of one type."""
 
     removed: tuple[tuple[str, Any], ...] = ()  # field, and the default that leaves it out
-    defaults: tuple[tuple[str, Any], ...] = ()  # field that the revision requires, and its value if None
+    defaults: tuple[tuple[str, Any], ...] = ()  # required field, and its value if it is None
     nested: tuple[str, ...] = ()  # fields that can hold values which the revision changes
 
 
@@ -229,8 +229,8 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         try:
             return replace(value, **changes) if changes else value
         except ValueError as exc:
-            # Without the removed fields the value is invalid, for example an elicitation by URL in a
-            # revision that has forms only.
+            # Without the removed fields the value is invalid, for example an elicitation by URL in
+            # a revision that has forms only.
             raise LocalProtocolError(
                 f"revision {self.version} cannot say this {type(value).__name__}: {exc}"
             ) from None
