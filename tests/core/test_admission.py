@@ -58,11 +58,11 @@ def admitted(
     config: Config = ALL_ERAS,
     role: Role = SERVER,
     state: State = READY,
-    remembered: Peer | None = None,
+    session_peer: Peer | None = None,
 ) -> Admission:
     raw = b"{}" if params is None else json.dumps(params).encode()
     rows = config.rows(role)
-    return admit(method, raw, role=role, config=config, rows=rows, state=state, remembered=remembered)
+    return admit(method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer)
 
 
 # -- Whose request it is -------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def admitted(
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("state", [OPENING, READY])
 def test_a_request_of_a_session(version: str, state: State) -> None:
-    found = admitted("tools/call", CALL, state=state, remembered=known(version))
+    found = admitted("tools/call", CALL, state=state, session_peer=known(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
     terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
     assert found == Admission(found.row, t.CallToolParams(name="t"), known(version), terms, None)
@@ -79,14 +79,14 @@ def test_a_request_of_a_session(version: str, state: State) -> None:
 
 @pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
 @pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
-@pytest.mark.parametrize(("state", "remembered"), [(NEW, None), (OPENING, known(C)), (READY, known(D))])
-def test_a_request_that_stands_for_itself(config: Config, state: State, remembered: Peer | None) -> None:
+@pytest.mark.parametrize(("state", "session_peer"), [(NEW, None), (OPENING, known(C)), (READY, known(D))])
+def test_a_request_that_stands_for_itself(config: Config, state: State, session_peer: Peer | None) -> None:
     """Nothing of a session beside it is mixed in."""
     meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
-    found = admitted("tools/call", CALL | {"_meta": meta}, config=config, state=state, remembered=remembered)
+    found = admitted("tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer)
     assert found.peer == Peer(DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability()))
     full = meta | {META_CLIENT: {"name": "c", "version": "1"}, "io.modelcontextprotocol/logLevel": "error"}
-    found = admitted("tools/call", CALL | {"_meta": full}, config=config, state=state, remembered=remembered)
+    found = admitted("tools/call", CALL | {"_meta": full}, config=config, state=state, session_peer=session_peer)
     assert (found.peer.info, found.peer.log_level) == (t.Implementation("c", "1"), "error")
 
 
@@ -113,7 +113,7 @@ def test_a_handshake(config: Config, asked: str, answered: str) -> None:
 
 @pytest.mark.requirement("PING-2")
 @pytest.mark.parametrize(
-    ("role", "config", "state", "remembered"),
+    ("role", "config", "state", "session_peer"),
     [
         (SERVER, ALL_ERAS, NEW, None),
         (SERVER, STATEFUL_ONLY, OPENING, known(A)),
@@ -124,8 +124,8 @@ def test_a_handshake(config: Config, asked: str, answered: str) -> None:
         (CLIENT, client_config(), READY, known(B)),
     ],
 )
-def test_a_ping_at_any_time(role: Role, config: Config, state: State, remembered: Peer | None) -> None:
-    found = admitted("ping", config=config, role=role, state=state, remembered=remembered)
+def test_a_ping_at_any_time(role: Role, config: Config, state: State, session_peer: Peer | None) -> None:
+    found = admitted("ping", config=config, role=role, state=state, session_peer=session_peer)
     assert found.row.name == "ping"
     assert found.peer.dialect.stateful
 
@@ -134,11 +134,11 @@ def test_a_ping_at_any_time(role: Role, config: Config, state: State, remembered
 def test_a_client_is_asked_too(version: str) -> None:
     config = client_config(version, methods=[ADD])
     peer = Peer(DIALECTS[version], t.ServerCapabilities())
-    found = admitted("roots/list", config=config, role=CLIENT, remembered=peer)
+    found = admitted("roots/list", config=config, role=CLIENT, session_peer=peer)
     assert (found.row.to, found.peer) == (CLIENT, peer)
     # What would make a request stateless is for clients to say.
-    assert admitted("roots/list", MODERN, config=config, role=CLIENT, remembered=peer).peer is peer
-    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, remembered=peer).params == AddParams(1)
+    assert admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
+    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer).params == AddParams(1)
 
 
 @pytest.mark.requirement("META-14")
@@ -148,7 +148,7 @@ def test_a_client_is_asked_too(version: str) -> None:
 @pytest.mark.parametrize("token", [7, "seven", 0, ""])
 def test_progress_is_asked_for(method: str, params: Any, token: Any) -> None:
     for meta in ({}, ENVELOPE):
-        found = admitted(method, params | {"_meta": meta | {"progressToken": token}}, remembered=known(D))
+        found = admitted(method, params | {"_meta": meta | {"progressToken": token}}, session_peer=known(D))
         assert found.progress_token == token
         assert type(found.progress_token) is type(token)
 
@@ -165,7 +165,7 @@ HALF: Any = {META_VERSION: E}
 OTHER_HALF: Any = {META_CAPABILITIES: {}}
 REMEMBERED = known(D)
 
-# method, params, config, state, remembered; the fault, its data, some of the words, the revision whose code is used
+# method, params, config, state, session_peer; the fault, its data, some of the words, the revision whose code is used
 REFUSED: list[Any] = [
     # Nobody to be
     pytest.param("tools/call", CALL, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="before initialize"),
@@ -227,21 +227,21 @@ REFUSED: list[Any] = [
     "META-8", "RPC-15", "RPC-18", "VER-1", "VER-6", "VER-15", "CAP-6", "CAP-7", "LIFE-10", "LIFE-12", "PING-5"
 )
 @pytest.mark.parametrize(
-    ("method", "params", "config", "state", "remembered", "fault", "data", "words", "version"), REFUSED
+    ("method", "params", "config", "state", "session_peer", "fault", "data", "words", "version"), REFUSED
 )
 def test_refusals(
     method: str,
     params: Any,
     config: Config,
     state: State,
-    remembered: Peer | None,
+    session_peer: Peer | None,
     fault: Fault,
     data: Any,
     words: str,
     version: str | None,
 ) -> None:
     with pytest.raises(Refusal) as caught:
-        admitted(method, params, config=config, state=state, remembered=remembered)
+        admitted(method, params, config=config, state=state, session_peer=session_peer)
     refusal = caught.value
     assert (refusal.fault, refusal.data, refusal.answerable) == (fault, data, True)
     assert (refusal.dialect.version if refusal.dialect is not None else None) == version
@@ -263,7 +263,7 @@ def test_what_is_not_offered_is_not_there(version: str, method: str) -> None:
     peer, params = (known(version), {}) if DIALECTS[version].stateful else (None, MODERN)
     state = NEW if peer is None else READY
     with pytest.raises(Refusal, match=f"this server does not offer {method}") as caught:
-        admitted(method, {"name": 1} | params, config=config, state=state, remembered=peer)
+        admitted(method, {"name": 1} | params, config=config, state=state, session_peer=peer)
     assert caught.value.fault is Fault.METHOD_NOT_FOUND
 
 
@@ -276,7 +276,7 @@ def test_nor_by_a_client(version: str) -> None:
             "roots/list",
             config=config,
             role=CLIENT,
-            remembered=Peer(DIALECTS[version], t.ServerCapabilities()),
+            session_peer=Peer(DIALECTS[version], t.ServerCapabilities()),
         )
     assert caught.value.fault is Fault.METHOD_NOT_FOUND
 
@@ -284,12 +284,12 @@ def test_nor_by_a_client(version: str) -> None:
 @pytest.mark.requirement("RPC-27", "RPC-29", "STDIO-8")
 @pytest.mark.parametrize("method", ["ping", "roots/list", "odd"])
 @pytest.mark.parametrize(
-    ("state", "remembered"),
+    ("state", "session_peer"),
     [(READY, Peer(DIALECTS[E], t.ServerCapabilities())), (OPENING, None), (NEW, None)],
 )
-def test_a_stateless_client_answers_nothing(method: str, state: State, remembered: Peer | None) -> None:
+def test_a_stateless_client_answers_nothing(method: str, state: State, session_peer: Peer | None) -> None:
     with pytest.raises(Refusal) as caught:
-        admitted(method, config=client_config(E), role=CLIENT, state=state, remembered=remembered)
+        admitted(method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer)
     assert not caught.value.answerable
 
 
