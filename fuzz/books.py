@@ -293,7 +293,7 @@ class Books:
         assert stats.rejected == self._rejected
         assert all(conn.queued(id) <= conn.queued() == stats.queued for id in self.running)
         gives_up = conn.role is Role.CLIENT and not self.over
-        assert not gives_up or conn._out.answers <= limits.queued, (
+        assert not gives_up or conn._outbox.answers <= limits.queued, (
             "it keeps answers for who does not read them"
         )
         too_many = self._answers - self._must - self._may

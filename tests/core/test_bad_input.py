@@ -399,7 +399,7 @@ def test_a_line_that_never_ends() -> None:
     started = time.perf_counter()
     for _ in range(300):
         reported += len(talk.reads(chunk))
-        held = max(held, len(talk.conn._intake))
+        held = max(held, len(talk.conn._input))
     took = time.perf_counter() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -426,7 +426,7 @@ def test_pings_whose_answers_nobody_reads() -> None:
         read += chunk
     assert read < 3 * limit
     assert limit < talk.conn.queued() < limit + 100
-    assert len(talk.conn._intake) <= chunk
+    assert len(talk.conn._input) <= chunk
     assert talk.waits(3600.0) == []  # time changes nothing: only reading helps
     assert talk.paused()
     answered = 0
@@ -546,7 +546,7 @@ def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[byt
     talk = listener(role, version)
     talk.hears(*said)
     talk.says()
-    for id in list(talk.conn._requests.table):
+    for id in list(talk.conn._incoming.table):
         talk.conn.send_result(id, {})
     if ends:
         assert kinds(talk.ends()).count("ConnectionClosed") == 1

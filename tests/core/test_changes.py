@@ -320,7 +320,7 @@ def test_the_time_for_a_block_to_begin() -> None:
 
 def loses(client: Played, error: McpTrioError) -> None:
     """The request of the listening ends without a word of the server's."""
-    (id,) = client._conn._asked.table
+    (id,) = client._conn._outgoing.table
     client._conn.receive_failure(id, error, client.now)
     client.hears()
 
