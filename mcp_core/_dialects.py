@@ -217,7 +217,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         changes: dict[str, Any] = {}
         for name, default in field_changes.removed:
             if getattr(value, name) is not default:
-                changes[name] = default  # noqa: PERF403 - runs for each message, and mostly adds nothing
+                changes[name] = default  # noqa: PERF403 - mostly there is nothing to add
         for name, default in field_changes.defaults:
             if getattr(value, name) is None:
                 changes[name] = default  # noqa: PERF403

@@ -131,7 +131,8 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("resources/unsubscribe", S, t.UnsubscribeParams, t.EmptyResult, until=R_2026_07_28, needs=("resources", "subscribe")),
     Method("prompts/list", S, t.PaginatedParams, t.ListPromptsResult, needs=("prompts",)),
     Method("prompts/get", S, t.GetPromptParams, t.GetPromptResult, needs=("prompts",), input_ok=True, name_field="name"),
-    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),  # 2024-11-05 has no capability for it
+    # 2024-11-05 has no capability for completion.
+    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),
     Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26, needs=("completions",), metered=True),
     Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28, needs=("logging",)),
     Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28, lasting=True),

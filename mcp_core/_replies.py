@@ -3,8 +3,8 @@
 Each function returns the result, and the new `Peer` if the request changes what is known of it,
 else None. These requests never become events, so a driver cannot forget them.
 
-Sources: basic/lifecycle, basic/utilities/ping, server/utilities/logging of the stateful revisions; server/discover of
-2026-07-28.
+Sources: basic/lifecycle, basic/utilities/ping, server/utilities/logging of the stateful revisions;
+server/discover of 2026-07-28.
 """
 
 from __future__ import annotations

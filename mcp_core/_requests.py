@@ -61,7 +61,7 @@ class Requests:
         self.table: dict[RequestId, Request] = {}
         self.lane: list[RequestReceived] = []
         self.paused_since: float | None = None
-        self._pause_ended = False  # the pause took too long: reading goes on although the queue is full
+        self._pause_ended = False  # by timeout: reading goes on although the queue is full
 
     @property
     def in_flight(self) -> int:
