@@ -70,7 +70,7 @@ def admitted(
 
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("state", [OPENING, READY])
-def test_a_request_of_a_session(version: str, state: State) -> None:
+def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> None:
     found = admitted("tools/call", CALL, state=state, session_peer=known(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
     terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
@@ -80,7 +80,7 @@ def test_a_request_of_a_session(version: str, state: State) -> None:
 @pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
 @pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
 @pytest.mark.parametrize(("state", "session_peer"), [(NEW, None), (OPENING, known(C)), (READY, known(D))])
-def test_a_request_that_stands_for_itself(config: Config, state: State, session_peer: Peer | None) -> None:
+def test_admit_stateless_request_ignores_session_peer(config: Config, state: State, session_peer: Peer | None) -> None:
     """Nothing of a session beside it is mixed in."""
     meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
     found = admitted("tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer)
@@ -92,7 +92,7 @@ def test_a_request_that_stands_for_itself(config: Config, state: State, session_
 
 @pytest.mark.requirement("META-11")
 @pytest.mark.parametrize("name", ["nobody", "inspector", ""])
-def test_who_it_says_it_is_decides_nothing(name: str) -> None:
+def test_admit_client_info_does_not_affect_checks(name: str) -> None:
     meta = ENVELOPE | {META_CLIENT: {"name": name, "version": ""}}
     found = admitted("tools/call", CALL | {"_meta": meta})
     assert found.peer.info == t.Implementation(name, "")
@@ -104,7 +104,7 @@ def test_who_it_says_it_is_decides_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "answered"), [*((v, v) for v in STATEFUL), (E, D), ("1999-01-01", D), ("x", D)]
 )
-def test_a_handshake(config: Config, asked: str, answered: str) -> None:
+def test_admit_initialize_negotiates_revision(config: Config, asked: str, answered: str) -> None:
     found = admitted("initialize", initialize(asked)["params"], config=config, state=NEW)
     assert found.peer.dialect.version == answered
     assert found.peer.capabilities == CLIENT_OFFERS
@@ -124,14 +124,14 @@ def test_a_handshake(config: Config, asked: str, answered: str) -> None:
         (CLIENT, client_config(), READY, known(B)),
     ],
 )
-def test_a_ping_at_any_time(role: Role, config: Config, state: State, session_peer: Peer | None) -> None:
+def test_admit_ping_before_handshake_accepted(role: Role, config: Config, state: State, session_peer: Peer | None) -> None:
     found = admitted("ping", config=config, role=role, state=state, session_peer=session_peer)
     assert found.row.name == "ping"
     assert found.peer.dialect.stateful
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_client_is_asked_too(version: str) -> None:
+def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
     config = client_config(version, methods=[ADD])
     peer = Peer(DIALECTS[version], t.ServerCapabilities())
     found = admitted("roots/list", config=config, role=CLIENT, session_peer=peer)
@@ -146,14 +146,14 @@ def test_a_client_is_asked_too(version: str) -> None:
     ("method", "params"), [("tools/call", CALL), ("acme/add", {"a": 1})], ids=["of MCP", "custom"]
 )
 @pytest.mark.parametrize("token", [7, "seven", 0, ""])
-def test_progress_is_asked_for(method: str, params: Any, token: Any) -> None:
+def test_admit_progress_token_is_read(method: str, params: Any, token: Any) -> None:
     for meta in ({}, ENVELOPE):
         found = admitted(method, params | {"_meta": meta | {"progressToken": token}}, session_peer=known(D))
         assert found.progress_token == token
         assert type(found.progress_token) is type(token)
 
 
-def test_custom_params_are_a_type_too() -> None:
+def test_admit_custom_method_params_are_decoded() -> None:
     assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).params == AddParams(1)
     assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).peer.dialect.version == E
 
@@ -229,7 +229,7 @@ REFUSED: list[Any] = [
 @pytest.mark.parametrize(
     ("method", "params", "config", "state", "session_peer", "fault", "data", "words", "version"), REFUSED
 )
-def test_refusals(
+def test_admit_first_failed_check_determines_rejection(
     method: str,
     params: Any,
     config: Config,
@@ -249,7 +249,7 @@ def test_refusals(
     assert str(refusal) == refusal.message
 
 
-def test_a_long_version_is_not_repeated_at_length() -> None:
+def test_admit_long_version_is_truncated_in_message() -> None:
     with pytest.raises(Refusal) as caught:
         admitted("tools/call", {"_meta": ENVELOPE | {META_VERSION: "x" * 10_000}})
     assert len(caught.value.message) < 200
@@ -258,7 +258,7 @@ def test_a_long_version_is_not_repeated_at_length() -> None:
 @pytest.mark.requirement("CAP-6", "CAP-7")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
-def test_what_is_not_offered_is_not_there(version: str, method: str) -> None:
+def test_admit_undeclared_server_capability_is_method_not_found(version: str, method: str) -> None:
     config = server_config(capabilities=t.ServerCapabilities())
     peer, params = (known(version), {}) if DIALECTS[version].stateful else (None, MODERN)
     state = NEW if peer is None else READY
@@ -269,7 +269,7 @@ def test_what_is_not_offered_is_not_there(version: str, method: str) -> None:
 
 @pytest.mark.requirement("CAP-7")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_nor_by_a_client(version: str) -> None:
+def test_admit_undeclared_client_capability_is_method_not_found(version: str) -> None:
     config = client_config(version, capabilities=t.ClientCapabilities())
     with pytest.raises(Refusal, match="this client does not offer roots/list") as caught:
         admitted(
@@ -287,14 +287,14 @@ def test_nor_by_a_client(version: str) -> None:
     ("state", "session_peer"),
     [(READY, Peer(DIALECTS[E], t.ServerCapabilities())), (OPENING, None), (NEW, None)],
 )
-def test_a_stateless_client_answers_nothing(method: str, state: State, session_peer: Peer | None) -> None:
+def test_admit_request_at_stateless_client_gets_no_response(method: str, state: State, session_peer: Peer | None) -> None:
     with pytest.raises(Refusal) as caught:
         admitted(method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer)
     assert not caught.value.answerable
 
 
 @pytest.mark.parametrize("method", ["roots/list", "odd"])
-def test_a_client_that_is_opening_is_asked_too_early(method: str) -> None:
+def test_admit_request_while_client_opens_rejected(method: str) -> None:
     with pytest.raises(Refusal, match="has not been initialized") as caught:
         admitted(method, config=client_config(), role=CLIENT, state=OPENING)
     assert (caught.value.fault, caught.value.answerable) == (Fault.INVALID_REQUEST, True)

@@ -60,7 +60,7 @@ RESULTS = [
 
 @pytest.mark.requirement("RPC-16", "RPC-19", "RPC-31")
 @pytest.mark.parametrize(("version", "method", "result", "expected"), RESULTS)
-def test_results(version: str, method: str, result: Any, expected: Any) -> None:
+def test_response_result_is_decoded_to_its_type(version: str, method: str, result: Any, expected: Any) -> None:
     assert heard(version, method, result=result) == ResultReceived(7, expected, "token")
 
 
@@ -79,11 +79,11 @@ ROOTS = {"r": {"method": "roots/list"}}
         ({"inputRequests": {}}, {}, None),
     ],
 )
-def test_input_is_required(method: str, result: Any, requests: Any, state: str | None) -> None:
+def test_response_input_required_becomes_input_requested(method: str, result: Any, requests: Any, state: str | None) -> None:
     assert heard(E, method, result=ASKING | result) == InputRequested(7, requests, state, "token")
 
 
-def test_a_result_may_be_both_and_says_which() -> None:
+def test_response_result_type_decides_over_members() -> None:
     """It has what a tool gives, but claims to ask. The claim counts."""
     found = heard(E, "tools/call", result=CALLED | ASKING | {"requestState": "s"})
     assert found == InputRequested(7, None, "s", "token")
@@ -111,7 +111,7 @@ NO_RESULTS = [
 
 @pytest.mark.requirement("RPC-16", "RPC-32", "ERR-10")
 @pytest.mark.parametrize(("version", "method", "result", "words"), NO_RESULTS)
-def test_what_is_no_result(version: str, method: str, result: Any, words: str) -> None:
+def test_response_invalid_result_fails_request(version: str, method: str, result: Any, words: str) -> None:
     event = heard(version, method, result=result)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
@@ -131,7 +131,7 @@ def test_what_is_no_result(version: str, method: str, result: Any, words: str) -
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_errors(version: str, error: Any, code: int, message: str, data: Any) -> None:
+def test_response_error_becomes_peer_error(version: str, error: Any, code: int, message: str, data: Any) -> None:
     event = heard(version, "tools/list", error=error)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
@@ -143,7 +143,7 @@ def test_errors(version: str, error: Any, code: int, message: str, data: Any) ->
 @pytest.mark.parametrize(
     "error", ["null", "{}", '{"code":1}', '{"code":"1","message":"x"}', '{"code":1.5,"message":"x"}', '"no"']
 )
-def test_what_is_no_error(error: str) -> None:
+def test_response_malformed_error_is_remote_protocol_error(error: str) -> None:
     found = error_of(Raw(error.encode()))
     assert type(found) is RemoteProtocolError
     assert "an error object that is none" in str(found)

@@ -28,14 +28,14 @@ def told(out: Outbox) -> list[tuple[Any, Any]]:
     return found
 
 
-def test_ids_are_counted_up() -> None:
+def test_outgoing_requests_ids_are_consecutive() -> None:
     asked = Asked(Outbox())
     assert [asked.add(call()) for _ in range(3)] == [1, 2, 3]
     asked.table.clear()
     assert asked.add(call()) == asked.next_id - 1 == 4
 
 
-def test_giving_up() -> None:
+def test_outgoing_requests_cancel_notifies_peer_once() -> None:
     asked = Asked(out := Outbox())
     asked.add(call())
     asked.add(call(OPENING))
@@ -47,7 +47,7 @@ def test_giving_up() -> None:
     assert list(asked.table) == [2]
 
 
-def test_what_was_made_for_a_request_ends_with_it() -> None:
+def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
     asked = Asked(out := Outbox())
     for related in (5, "5", None, 5):
         asked.add(call(related=related))
@@ -56,7 +56,7 @@ def test_what_was_made_for_a_request_ends_with_it() -> None:
     assert list(asked.table) == [2, 3]
 
 
-def test_progress_that_was_asked_for_and_grows() -> None:
+def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
     asked = Asked(Outbox())
     asked.add(call("deaf"))
     asked.add(call("token", progress=True))
@@ -70,7 +70,7 @@ def test_progress_that_was_asked_for_and_grows() -> None:
     ]
 
 
-def test_losing_all() -> None:
+def test_outgoing_requests_fail_all_returns_tokens() -> None:
     asked = Asked(out := Outbox())
     for token in ("a", OPENING, "b"):
         asked.add(call(token))

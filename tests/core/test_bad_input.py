@@ -243,7 +243,7 @@ def lives(talk: Talk, version: str) -> bool:
 )
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("row", ROWS)
-def test_a_server(row: Bad, version: str) -> None:
+def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> None:
     talk = server_of(version)
     before = talk.conn.state
     events = talk.hears(row.tell(asks(version)))
@@ -281,7 +281,7 @@ def _no_meta(row: Bad, version: str) -> bool:
 @pytest.mark.requirement("RPC-29", "STDIO-6", "STDIO-8")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("row", ROWS)
-def test_a_client(row: Bad, version: str) -> None:
+def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: str) -> None:
     """It is asked in the wrong way too. It answers only what it can name, and in the stateless era nothing."""
     talk = opened(CLIENT, version, client_config(version, limits=LIMITS))
     before = talk.conn.state
@@ -319,7 +319,7 @@ def test_a_client(row: Bad, version: str) -> None:
         pytest.param(lambda data: b"\n\n" + data + b"\n\n", id="empty lines around"),
     ],
 )
-def test_odd_but_good(version: str, change: Callable[[bytes], bytes]) -> None:
+def test_odd_but_valid_input_accepted(version: str, change: Callable[[bytes], bytes]) -> None:
     talk = server_of(version)
     assert kinds(talk.hears(change(encoded(asks(version)(1, "tools/call", {"name": "t"}))))) == [
         "RequestReceived"
@@ -329,7 +329,7 @@ def test_odd_but_good(version: str, change: Callable[[bytes], bytes]) -> None:
 @pytest.mark.requirement("RPC-25")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"])
-def test_arrays(version: str, array: str) -> None:
+def test_array_message_without_batches_rejected(version: str, array: str) -> None:
     """One revision has batches, and there they are read as such."""
     talk = server_of(version)
     talk.hears(array)
@@ -343,7 +343,7 @@ def test_arrays(version: str, array: str) -> None:
 
 @pytest.mark.requirement("RPC-4", "RPC-5")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_id_that_is_in_use(version: str) -> None:
+def test_request_id_in_use_rejected(version: str) -> None:
     talk = server_of(version)
     assert kinds(talk.hears(call(1, version), call("1", version))) == ["RequestReceived"] * 2
     for id in (1, "1"):
@@ -356,7 +356,7 @@ def test_an_id_that_is_in_use(version: str) -> None:
 
 @pytest.mark.requirement("LIFE-10", "LIFE-12", "PING-2")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_handshake_out_of_order(version: str) -> None:
+def test_handshake_out_of_order_rejected(version: str) -> None:
     talk = Talk(Connection(SERVER, server_config(*STATEFUL)))
     assert_error(talk.refusal(call(1, version)), -32600, 1, "send initialize first")
     assert_error(talk.refusal(request(2, "odd")), -32600, 2, "send initialize first")
@@ -377,7 +377,7 @@ def test_a_handshake_out_of_order(version: str) -> None:
 
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("size", [1, 7, 100, 1999, 2000, 2001, 10_000])
-def test_a_line_over_the_limit_in_pieces(version: str, size: int) -> None:
+def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> None:
     """It is reported once, however it arrives."""
     talk = server_of(version, Limits(message=2000))
     data = b"x" * 9000 + b"\n"
@@ -389,7 +389,7 @@ def test_a_line_over_the_limit_in_pieces(version: str, size: int) -> None:
     assert lives(talk, version)
 
 
-def test_a_line_that_never_ends() -> None:
+def test_endless_line_uses_constant_memory() -> None:
     """300 MB of it: constant memory, and not a moment longer than it takes to look for its end."""
     talk = Talk(Connection(SERVER, server_config()))
     chunk = b"x" * 1_000_000
@@ -413,7 +413,7 @@ def test_a_line_that_never_ends() -> None:
 
 
 @pytest.mark.requirement("DEC-12")
-def test_pings_whose_answers_nobody_reads() -> None:
+def test_unread_ping_responses_pause_reading() -> None:
     """A driver reads no further while it is told to wait, so neither what came nor what is to go grows."""
     count = 200_000
     talk = opened(SERVER, D)
@@ -441,7 +441,7 @@ def test_pings_whose_answers_nobody_reads() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_requests_without_end_and_no_patience(version: str) -> None:
+def test_request_flood_without_pause_stays_bounded(version: str) -> None:
     """What is in flight and what waits has a limit, whatever is sent."""
     talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
     flood = [call(i, version) for i in range(1000)]
@@ -461,7 +461,7 @@ def test_requests_without_end_and_no_patience(version: str) -> None:
 @pytest.mark.requirement("RPC-17")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000])
-def test_input_that_ends_in_the_middle(version: str, half: str) -> None:
+def test_eof_inside_message_rejected(version: str, half: str) -> None:
     talk = server_of(version, Limits(message=2000))
     events = [*talk.reads(half.encode()), *talk.ends()]
     assert kinds(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
@@ -541,7 +541,7 @@ def lines(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=300)
 @given(LISTENERS, st.lists(lines(), max_size=6), st.booleans())
-def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
+def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
     role, version = who
     talk = listener(role, version)
     talk.hears(*said)
@@ -565,7 +565,7 @@ def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[byt
 
 @settings(max_examples=200)
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(lines(), max_size=8))
-def test_every_request_has_one_answer(version: str, said: list[bytes]) -> None:
+def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) -> None:
     """And nothing else has one: not what is no request, not what was cancelled."""
     talk = server_of(version)
     asked: Counter[tuple[type, Any]] = Counter()
@@ -618,7 +618,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def test_configurations_do_not_change_by_input() -> None:
+def test_shared_config_is_unchanged_by_input() -> None:
     """They are shared by all connections of a server."""
     config: Config = server_config()
     before = repr(config), config.versions, dict(config.rows(SERVER))

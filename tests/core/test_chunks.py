@@ -271,7 +271,7 @@ def whole(name: str, role: Role) -> tuple[list[Any], list[Message]]:
 
 
 @pytest.mark.parametrize("name", [*VERSIONS, *BAD_INPUT])
-def test_the_recordings_are_what_is_said_today(name: str) -> None:
+def test_recordings_match_current_output(name: str) -> None:
     rows = [json.loads(row) for row in (STREAMS / f"{name}.jsonl").read_text("utf-8").splitlines()]
     assert rows == json.loads(json.dumps(recordings()[name]))
 
@@ -292,7 +292,7 @@ KINDS = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
-def test_a_replay_has_everything(version: str, role: Role) -> None:
+def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
     """Or the comparisons below would compare little."""
     told, said = whole(version, role)
     found = {event[0] for event in told}
@@ -313,7 +313,7 @@ def test_a_replay_has_everything(version: str, role: Role) -> None:
 
 
 @pytest.mark.parametrize(("name", "role"), SIDES)
-def test_byte_by_byte(name: str, role: Role) -> None:
+def test_stream_byte_by_byte_gives_same_events(name: str, role: Role) -> None:
     heard = stream(name, role).heard
     replay = Replay(stream(name, role)).hears(*(heard[i : i + 1] for i in range(len(heard))))
     assert (replay.told, replay.said) == whole(name, role)
@@ -322,7 +322,7 @@ def test_byte_by_byte(name: str, role: Role) -> None:
 @pytest.mark.parametrize(("name", "role"), SIDES)
 @settings(max_examples=50)
 @given(st.data())
-def test_in_pieces(name: str, role: Role, data: st.DataObject) -> None:
+def test_stream_in_random_chunks_gives_same_events(name: str, role: Role, data: st.DataObject) -> None:
     heard = stream(name, role).heard
     cuts = data.draw(st.lists(st.integers(1, len(heard) - 1), max_size=30))
     replay = Replay(stream(name, role)).hears(*chunks(heard, cuts))
@@ -331,7 +331,7 @@ def test_in_pieces(name: str, role: Role, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
-def test_message_by_message(version: str, role: Role) -> None:
+def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
     """For transports that keep messages apart."""
     replay = Replay(stream(version, role))
     for said in stream(version, role).heard.split(b"\n")[:-1]:
@@ -342,7 +342,7 @@ def test_message_by_message(version: str, role: Role) -> None:
 
 @pytest.mark.requirement("RPC-17", "LIFE-17")
 @pytest.mark.parametrize(("name", "role"), SIDES)
-def test_every_part_of_it_and_then_the_end(name: str, role: Role) -> None:
+def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
     """What was heard so far, perhaps half a message, and one end. Never an exception."""
     heard = stream(name, role).heard
     told, _ = whole(name, role)
@@ -357,7 +357,7 @@ def test_every_part_of_it_and_then_the_end(name: str, role: Role) -> None:
         assert {type(event).__name__ for event in rest} <= {"RequestCancelled"}
 
 
-def test_a_version_is_spoken_in_its_own_recording() -> None:
+def test_recording_speaks_its_own_revision() -> None:
     for version in VERSIONS:
         told, _ = whole(version, CLIENT)
         assert told[0][0] == "PeerReady"

@@ -68,7 +68,7 @@ CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
 
 @pytest.mark.requirement("VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_stateless_requests_beside_a_session(version: str) -> None:
+def test_stateless_requests_beside_session_keep_their_revision(version: str) -> None:
     """A server of both eras, and two clients behind one pipe."""
     talk = Talk(Connection(SERVER, server_config()))
     assert (
@@ -132,7 +132,7 @@ MATRIX: list[Any] = [
 )
 @pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-4", "PROBE-12")
 @pytest.mark.parametrize(("client", "server", "outcome"), MATRIX)
-def test_the_compatibility_matrix(client: tuple[str, ...], server: tuple[str, ...], outcome: str) -> None:
+def test_client_and_server_revisions_negotiate_newest_common(client: tuple[str, ...], server: tuple[str, ...], outcome: str) -> None:
     pair = ConnectionPair(client=client_config(*client), server=server_config(*server))
     if outcome in DIALECTS:
         pair.open()
@@ -147,7 +147,7 @@ def test_the_compatibility_matrix(client: tuple[str, ...], server: tuple[str, ..
 
 
 @pytest.mark.requirement("VER-15")
-def test_a_modern_server_names_its_revisions_to_a_legacy_client() -> None:
+def test_stateless_server_rejects_initialize_with_its_revisions() -> None:
     pair = ConnectionPair(client=client_config(D), server=server_config(E))
     pair.client.open(0.0)
     found = pair.settle()[CLIENT]
@@ -161,7 +161,7 @@ def test_a_modern_server_names_its_revisions_to_a_legacy_client() -> None:
 
 @pytest.mark.requirement("CAP-1", "CAP-2")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_each_side_knows_of_the_other(version: str) -> None:
+def test_opened_pair_knows_peer_capabilities_and_info(version: str) -> None:
     offers = t.ServerCapabilities(
         tools=t.ToolsCapability(list_changed=True),
         completions={},
@@ -198,7 +198,7 @@ def test_what_each_side_knows_of_the_other(version: str) -> None:
 @pytest.mark.requirement("CAP-3", "CAP-6", "CAP-7", "LIFE-13", "LIFE-14", "LIFE-15")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
-def test_what_is_not_declared_is_not_used(version: str, method: str) -> None:
+def test_undeclared_server_capability_is_not_used(version: str, method: str) -> None:
     nothing = t.ServerCapabilities()
     pair = ConnectionPair(
         client=client_config(version), server=server_config(version, capabilities=nothing)
@@ -214,7 +214,7 @@ def test_what_is_not_declared_is_not_used(version: str, method: str) -> None:
 
 @pytest.mark.requirement("CAP-3", "CAP-7")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_nor_is_what_a_client_does_not_declare(version: str) -> None:
+def test_undeclared_client_capability_is_not_used(version: str) -> None:
     nothing = t.ClientCapabilities()
     pair = ConnectionPair(
         client=client_config(version, capabilities=nothing), server=server_config(version)
@@ -322,7 +322,7 @@ SERVERS: list[Any] = [
 
 @pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18")
 @pytest.mark.parametrize(("versions", "answers", "questions", "outcome"), SERVERS)
-def test_a_client_and_servers_of_all_kinds(
+def test_client_with_any_server_behaviour_opens_or_fails(
     versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
 ) -> None:
     talk = Talk(Connection(CLIENT, client_config(*versions, initialize_timeout=30.0)))
@@ -358,14 +358,14 @@ def test_a_client_and_servers_of_all_kinds(
 
 
 @pytest.mark.parametrize("config", [client_config(), client_config(E)])
-def test_a_verdict_saves_the_probe(config: Config) -> None:
+def test_known_peer_saves_the_probe(config: Config) -> None:
     pair = ConnectionPair(client=config)
     pair.open(verdict=Peer(DIALECTS[E], SERVER_OFFERS, SERVER_INFO))
     assert pair.spoken == []
     pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
 
 
-def test_a_server_sees_what_the_client_offers_now() -> None:
+def test_stateless_server_uses_capabilities_of_each_request() -> None:
     """In the stateless era nothing is remembered from one request to the next."""
     talk = opened(SERVER, E)
     offers: list[Message] = [{"elicitation": {}}, {}]

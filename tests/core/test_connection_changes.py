@@ -73,7 +73,7 @@ def told(talk: Talk) -> list[tuple[str, Any]]:
 
 @pytest.mark.requirement("RES-4", "RES-5", "RES-14", "TOOL-23", "PRM-5")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_session_is_told_of_lists_and_of_what_it_subscribed_to(version: str) -> None:
+def test_session_gets_list_changes_and_subscribed_resources(version: str) -> None:
     talk = server(version)
     assert talk.conn.send_change(TOOLS)
     assert talk.conn.send_change(PROMPTS)
@@ -95,7 +95,7 @@ def test_a_session_is_told_of_lists_and_of_what_it_subscribed_to(version: str) -
     assert talk.says() == []
 
 
-def test_nothing_is_told_before_the_session_is_open() -> None:
+def test_changes_during_handshake_are_sent_after_it() -> None:
     talk = Talk(Connection(Role.SERVER, server_config()))
     assert not talk.conn.send_change(TOOLS)
     talk.answer(initialize(D))
@@ -106,7 +106,7 @@ def test_nothing_is_told_before_the_session_is_open() -> None:
     assert told(talk) == [("notifications/tools/list_changed", None)]
 
 
-def test_what_was_not_declared_is_not_told() -> None:
+def test_changes_without_declared_capability_not_sent() -> None:
     talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability())))
     assert not talk.conn.send_change(TOOLS)
     assert_error(talk.refusal(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1)
@@ -117,7 +117,7 @@ def test_what_was_not_declared_is_not_told() -> None:
 
 @pytest.mark.requirement("META-12", "SUB-1", "SUB-2", "SUB-3", "SUB-4", "SUB-6", "SUB-8")
 @pytest.mark.parametrize("id", [1, "1", 0])
-def test_who_listens_is_told_on_its_stream_and_by_its_id(id: Any) -> None:
+def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
     talk = listening(id)
     assert talk.conn.stats().in_flight == 0  # it needs no handler, and takes nobody's place
     assert not talk.conn.send_change(PROMPTS)
@@ -128,7 +128,7 @@ def test_who_listens_is_told_on_its_stream_and_by_its_id(id: Any) -> None:
     assert talk.says() == [notification("notifications/resources/updated", {"uri": "x:1", "_meta": {ID: id}})]
 
 
-def test_the_id_of_a_subscription_is_in_use() -> None:
+def test_listen_id_is_in_use_until_its_end() -> None:
     talk = listening(1)
     assert_error(talk.refusal(call(1, E)), -32600, 1, "still in use")
     assert kinds(talk.hears(call("1", E))) == ["RequestReceived"]
@@ -137,7 +137,7 @@ def test_the_id_of_a_subscription_is_in_use() -> None:
 
 
 @pytest.mark.requirement("SUB-7")
-def test_a_cancelled_subscription_is_told_nothing_more() -> None:
+def test_listen_cancelled_gets_no_changes() -> None:
     talk = listening(1)
     talk.conn.send_change(TOOLS)
     talk.says()
@@ -147,7 +147,7 @@ def test_a_cancelled_subscription_is_told_nothing_more() -> None:
 
 
 @pytest.mark.requirement("SUB-10")
-def test_progress_and_log_messages_are_never_told_to_who_listens() -> None:
+def test_listen_gets_no_progress_or_log_messages() -> None:
     talk = server(E)
     talk.answer(
         modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, progressToken=1)
@@ -157,7 +157,7 @@ def test_progress_and_log_messages_are_never_told_to_who_listens() -> None:
     assert talk.says() == []
 
 
-def test_too_many_subscriptions() -> None:
+def test_listen_over_limit_rejected() -> None:
     talk = listening(1, listens=1, uris=2, uri=8)
     assert_error(talk.refusal(listen(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
     talk.hears(cancelled(1))
@@ -174,7 +174,7 @@ def test_too_many_subscriptions() -> None:
 # -- Slow readers --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_read_stays_a_set_of_changes() -> None:
+def test_unread_changes_are_merged() -> None:
     talk = server(E, uris=2000)
     uris = [f"x:{'y' * 100}{n}" for n in range(1000)]
     talk.hears(listen(1, toolsListChanged=True, resourceSubscriptions=uris))
@@ -196,7 +196,7 @@ def test_what_is_not_read_stays_a_set_of_changes() -> None:
 
 @pytest.mark.requirement("DEC-1")
 @pytest.mark.parametrize("end", ["wind_down", "close"])
-def test_the_end_by_the_server_is_the_result_alone(end: str) -> None:
+def test_listen_ended_by_server_gets_result(end: str) -> None:
     talk = listening(1)
     talk.hears(call(2, E))
     getattr(talk.conn, end)()
@@ -210,7 +210,7 @@ def test_the_end_by_the_server_is_the_result_alone(end: str) -> None:
     assert talk.says() == []
 
 
-def test_what_was_not_told_yet_is_told_before_the_end() -> None:
+def test_listen_pending_changes_sent_before_result() -> None:
     talk = listening(1)
     talk.hears(call(2, E))
     talk.conn.send_result(2, {"content": [{"type": "text", "text": "x" * 20_000}]})
@@ -223,7 +223,7 @@ def test_what_was_not_told_yet_is_told_before_the_end() -> None:
     ]
 
 
-def test_a_client_that_is_gone_is_told_nothing() -> None:
+def test_listen_after_eof_gets_nothing() -> None:
     talk = listening(1)
     assert kinds(talk.ends()) == ["ConnectionClosed"]
     assert talk.says() == []
@@ -231,7 +231,7 @@ def test_a_client_that_is_gone_is_told_nothing() -> None:
     assert not talk.conn.send_change(TOOLS)
 
 
-def test_a_subscription_does_not_keep_a_connection_open() -> None:
+def test_listen_does_not_delay_close_at_eof() -> None:
     talk = listening(1)
     talk.hears(call(2, E))
     assert kinds(talk.ends()) == ["ConnectionClosed"]
@@ -241,7 +241,7 @@ def test_a_subscription_does_not_keep_a_connection_open() -> None:
 
 
 @pytest.mark.requirement("CXL-17")
-def test_a_server_may_end_what_lasts_by_a_cancellation() -> None:
+def test_listen_cancelled_by_server_becomes_result() -> None:
     talk = client(E)
     lasting = talk.conn.send_request(
         "subscriptions/listen", t.ListenParams(notifications=t.SubscriptionFilter()), token="lasting"
@@ -259,7 +259,7 @@ def test_a_server_may_end_what_lasts_by_a_cancellation() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_server_without_listeners_loses_nothing(version: str) -> None:
+def test_server_without_subscriptions_answers_requests(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     talk.conn.send_result(1, t.EmptyResult())

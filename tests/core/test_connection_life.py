@@ -75,7 +75,7 @@ GREETING = {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s"
 DISCOVERY = {"supportedVersions": [E], "capabilities": {}}
 
 
-def test_only_a_client_opens_and_only_once() -> None:
+def test_open_twice_or_by_server_raises() -> None:
     with pytest.raises(LocalProtocolError, match="only a client"):
         Connection(SERVER, server_config()).open(0.0)
     talk, _ = opening()
@@ -85,7 +85,7 @@ def test_only_a_client_opens_and_only_once() -> None:
 
 @pytest.mark.requirement("LIFE-1", "LIFE-7", "LIFE-8")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_handshake_of_ours(version: str) -> None:
+def test_client_handshake_ends_with_peer_ready(version: str) -> None:
     talk, asked = opening(version)
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
@@ -101,7 +101,7 @@ def test_a_handshake_of_ours(version: str) -> None:
     assert talk.conn.state is State.READY
 
 
-def test_a_probe_of_ours() -> None:
+def test_client_probe_ends_with_peer_ready() -> None:
     talk, asked = opening()
     assert talk.probing()
     assert talk.conn.next_deadline() == 105.0
@@ -113,7 +113,7 @@ def test_a_probe_of_ours() -> None:
 
 
 @pytest.mark.requirement("PROBE-2")
-def test_silence_is_an_answer() -> None:
+def test_client_probe_timeout_falls_back_to_handshake() -> None:
     talk, asked = opening()
     assert talk.waits(4.9) == []
     assert talk.says() == []
@@ -138,7 +138,7 @@ FAILURES: list[Any] = [
 @pytest.mark.requirement("PROBE-2", "LIFE-5", "LIFE-24")
 @pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("modern_after_all", [True, False])
-def test_a_late_answer_to_the_probe_saves_a_failed_handshake(fails: Any, modern_after_all: bool) -> None:
+def test_client_late_probe_result_used_if_handshake_fails(fails: Any, modern_after_all: bool) -> None:
     talk, asked = opening(initialize_timeout=30.0)
     talk.waits(5.0)
     handshake = only(talk.says())
@@ -162,13 +162,13 @@ def test_a_late_answer_to_the_probe_saves_a_failed_handshake(fails: Any, modern_
 
 
 @pytest.mark.requirement("ERR-10")
-def test_an_error_that_is_none_is_an_error_all_the_same() -> None:
+def test_client_handshake_malformed_error_fails_open() -> None:
     talk, asked = opening(D)
     odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
     assert_closed(talk.hears(odd), error=ConnectFailed, text="an error object that is none")
 
 
-def test_what_is_known_from_last_time() -> None:
+def test_open_with_known_peer_sends_nothing() -> None:
     talk = Talk(Connection(CLIENT, client_config()))
     verdict = Peer(DIALECTS[E], SERVER_OFFERS)
     talk.conn.open(0.0, verdict=verdict)
@@ -177,7 +177,7 @@ def test_what_is_known_from_last_time() -> None:
     assert talk.conn.send_request("tools/list") == 1
 
 
-def test_a_server_that_asks_while_we_open() -> None:
+def test_client_rejects_requests_while_opening() -> None:
     talk, _ = opening()
     assert_error(talk.refusal(request(1, "roots/list")), -32600, 1)
     talk, _ = opening(E)
@@ -191,7 +191,7 @@ def test_a_server_that_asks_while_we_open() -> None:
 @pytest.mark.requirement("LIFE-17", "LIFE-24")
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("new", [True, False])
-def test_the_end_of_a_quiet_connection(role: Role, new: bool) -> None:
+def test_eof_on_idle_connection_closes_it(role: Role, new: bool) -> None:
     if new:
         talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
     else:
@@ -205,7 +205,7 @@ def test_the_end_of_a_quiet_connection(role: Role, new: bool) -> None:
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_client_whose_server_ends(version: str) -> None:
+def test_eof_at_client_loses_requests(version: str) -> None:
     talk = client(version)
     for token in ("a", "b"):
         talk.conn.send_request("tools/list", token=token)
@@ -213,7 +213,7 @@ def test_a_client_whose_server_ends(version: str) -> None:
     assert_closed(talk.ends(), "b", error=ConnectionLost)
 
 
-def test_a_client_that_works_for_its_server() -> None:
+def test_eof_at_client_cancels_requests_of_server() -> None:
     talk = client()
     talk.hears(request(1, "roots/list"))
     told, closed = talk.ends()
@@ -225,7 +225,7 @@ def test_a_client_that_works_for_its_server() -> None:
 
 @pytest.mark.requirement("PROBE-2")
 @pytest.mark.parametrize(("versions", "probing"), [((), True), ((D,), False)])
-def test_a_server_that_ends_before_it_is_open(versions: tuple[str, ...], probing: bool) -> None:
+def test_eof_while_opening_is_connect_failed(versions: tuple[str, ...], probing: bool) -> None:
     talk, _ = opening(*versions)
     assert_closed(talk.ends(), error=ConnectFailed, text="before it was open")
     # Some servers die of a method they do not know: the driver starts them again and opens without a probe.
@@ -235,7 +235,7 @@ def test_a_server_that_ends_before_it_is_open(versions: tuple[str, ...], probing
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_server_whose_client_ends_may_still_answer(version: str) -> None:
+def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
     """Who pipes requests into a server and closes its input wants to read the answers."""
     talk = server(version)
     talk.hears(call(1, version, progressToken=1), call(2, version))
@@ -260,7 +260,7 @@ def test_a_server_whose_client_ends_may_still_answer(version: str) -> None:
     assert talk.conn.in_flight == 0
 
 
-def test_the_lane_is_emptied_before_the_end() -> None:
+def test_eof_is_processed_after_waiting_requests() -> None:
     talk = server(in_flight=1)
     assert kinds(talk.hears(call(1), call(2))) == ["RequestReceived"]
     assert talk.ends() == []
@@ -270,7 +270,7 @@ def test_the_lane_is_emptied_before_the_end() -> None:
 
 @pytest.mark.requirement("RPC-17")
 @pytest.mark.parametrize("role", Role)
-def test_half_a_message_at_the_end(role: Role) -> None:
+def test_eof_inside_line_is_reported(role: Role) -> None:
     talk = opened(role, D)
     talk.reads(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     rejected, closed = talk.ends()
@@ -280,7 +280,7 @@ def test_half_a_message_at_the_end(role: Role) -> None:
     assert talk.says() == []
 
 
-def test_we_close() -> None:
+def test_close_cancels_and_loses_requests() -> None:
     talk = server(in_flight=2)
     talk.hears(call(1), call(2), call(3), cancelled(2), ping())
     talk.conn.send_request("roots/list", token="t")
@@ -300,7 +300,7 @@ def test_we_close() -> None:
     assert talk.says() == []
 
 
-def test_we_close_after_the_client_has() -> None:
+def test_close_after_eof_cancels_running_requests() -> None:
     talk = server()
     talk.hears(call(1))
     assert_closed(talk.ends(), error=ConnectionLost)
@@ -310,7 +310,7 @@ def test_we_close_after_the_client_has() -> None:
     assert not talk.conn.send_result(1, EMPTY)
 
 
-def test_we_close_while_opening() -> None:
+def test_close_while_opening_ignores_response() -> None:
     talk, asked = opening()
     talk.conn.close()
     assert_closed(talk.events(), error=None)
@@ -318,7 +318,7 @@ def test_we_close_while_opening() -> None:
     assert talk.hears(result(asked["id"], DISCOVERY)) == []
 
 
-def test_a_rejection_tells_what_and_whose() -> None:
+def test_message_rejected_has_fault_and_id() -> None:
     talk = server()
     event = assert_rejected(talk.hears(request(5, "odd")))
     assert (event.id, event.error.fault, event.error.data) == (5, Fault.METHOD_NOT_FOUND, UNSET)
@@ -338,7 +338,7 @@ def offered(talk: Talk, version: str) -> Message:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_client_begins_anew_what_the_server_has_lost(version: str) -> None:
+def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     talk = client(version)
     (asked,) = talk.hears(ping("p"), request("r", "roots/list"))
     assert isinstance(asked, RequestReceived)
@@ -364,7 +364,7 @@ def test_a_client_begins_anew_what_the_server_has_lost(version: str) -> None:
     assert received(talk.events(), ErrorReceived).token == "T"
 
 
-def test_nothing_comes_of_beginning_anew() -> None:
+def test_renew_failed_closes_connection() -> None:
     talk = client(D)
     talk.conn.send_request("ping", token="T")
     talk.says()

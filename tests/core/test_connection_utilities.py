@@ -64,7 +64,7 @@ def log_all(talk: Talk, related: Any = None) -> list[Any]:
 
 @pytest.mark.requirement("LOG-3")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_level_counts_from_now_on_for_what_runs_too(version: str) -> None:
+def test_log_level_change_affects_running_requests(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     assert talk.answer(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
@@ -75,7 +75,7 @@ def test_a_level_counts_from_now_on_for_what_runs_too(version: str) -> None:
 
 @pytest.mark.requirement("LOG-5")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_level_that_does_not_exist(version: str) -> None:
+def test_set_level_invalid_level_rejected(version: str) -> None:
     talk = server(version)
     for params in ({"level": "loud"}, {"level": 3}, {}):
         assert_error(talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel")
@@ -83,7 +83,7 @@ def test_a_level_that_does_not_exist(version: str) -> None:
 
 
 @pytest.mark.requirement("LOG-7", "LOG-8", "LOG-9")
-def test_a_stateless_request_says_what_it_wants_to_hear() -> None:
+def test_log_level_of_stateless_request_is_used() -> None:
     talk = server(E)
     talk.hears(
         modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}), modern(2, "tools/call", {"name": "t"})
@@ -99,13 +99,13 @@ def test_a_stateless_request_says_what_it_wants_to_hear() -> None:
 
 
 @pytest.mark.requirement("LOG-6", "LOG-10")
-def test_levels_of_the_newest_revision() -> None:
+def test_log_level_invalid_in_stateless_request_rejected() -> None:
     talk = server(E)
     assert_error(talk.refusal(modern(1, "logging/setLevel", {"level": "error"})), -32601, 1)
     assert_error(talk.refusal(modern(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})), -32602, 2)
 
 
-def test_both_eras_on_one_connection_hear_what_they_asked_for() -> None:
+def test_log_level_is_separate_for_session_and_stateless_requests() -> None:
     talk = server(D)
     talk.answer(request(1, "logging/setLevel", {"level": "emergency"}))
     talk.hears(call(2, D), modern(3, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}))
@@ -114,7 +114,7 @@ def test_both_eras_on_one_connection_hear_what_they_asked_for() -> None:
 
 
 @pytest.mark.requirement("LOG-1")
-def test_who_did_not_declare_logging_cannot_log() -> None:
+def test_send_log_without_capability_raises() -> None:
     talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities()))
     with pytest.raises(LocalProtocolError, match="logging"):
         talk.conn.send_log("error", "x")
@@ -123,7 +123,7 @@ def test_who_did_not_declare_logging_cannot_log() -> None:
         client(D).conn.send_log("error", "x")
 
 
-def test_a_log_message_before_anyone_is_there() -> None:
+def test_send_log_before_handshake_sends_nothing() -> None:
     assert not Talk(Connection(Role.SERVER, server_config())).conn.send_log("error", "x")
 
 
@@ -132,7 +132,7 @@ def test_a_log_message_before_anyone_is_there() -> None:
 
 @pytest.mark.requirement("DEC-13", "TOOL-24")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_too_many_calls_in_a_short_time(version: str) -> None:
+def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
     talk = server(version, tool_calls=Rate(per_second=2, burst=2))
     assert kinds(talk.hears(call(1, version), call(2, version))) == ["RequestReceived"] * 2
     refused = talk.refusal(call(3, version))
@@ -152,7 +152,7 @@ def test_too_many_calls_in_a_short_time(version: str) -> None:
     assert talk.conn.stats().in_flight == 4
 
 
-def test_no_limit() -> None:
+def test_tool_calls_without_rate_unlimited() -> None:
     talk = server(D, tool_calls=None, in_flight=20_000)
     assert len(talk.hears(*(call(n) for n in range(12_000)))) == 12_000
 
@@ -172,7 +172,7 @@ def living(role: Role, version: str) -> Talk:
     ("role", "version"),
     [*((role, version) for role in Role for version in STATEFUL), (Role.CLIENT, E)],
 )
-def test_a_silent_peer_is_asked_and_an_answer_is_a_sign_of_life(role: Role, version: str) -> None:
+def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> None:
     talk = living(role, version)
     assert talk.conn.next_deadline() == 10.0
     assert talk.waits(9.9) == []
@@ -198,7 +198,7 @@ def test_a_silent_peer_is_asked_and_an_answer_is_a_sign_of_life(role: Role, vers
 
 @pytest.mark.requirement("PING-3", "PING-4")
 @pytest.mark.parametrize("role", Role)
-def test_a_peer_that_stays_silent_is_given_up(role: Role) -> None:
+def test_keep_alive_ping_unanswered_closes_connection(role: Role) -> None:
     talk = living(role, D)
     if role is Role.CLIENT:
         talk.conn.send_request("tools/list", token="waiting")
@@ -211,7 +211,7 @@ def test_a_peer_that_stays_silent_is_given_up(role: Role) -> None:
     assert talk.says() == []
 
 
-def test_who_is_not_listened_to_is_not_silent() -> None:
+def test_keep_alive_while_paused_sends_no_ping() -> None:
     config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100))
     talk = opened(Role.SERVER, D, config)
     assert kinds(talk.hears(*(ping(n) for n in range(9)))) == []
@@ -233,7 +233,7 @@ def test_who_is_not_listened_to_is_not_silent() -> None:
     assert_closed(talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s")
 
 
-def test_it_begins_with_the_conversation() -> None:
+def test_keep_alive_starts_when_connection_opens() -> None:
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
     talk.hears(initialize(D))
     talk.says()
@@ -244,7 +244,7 @@ def test_it_begins_with_the_conversation() -> None:
     assert talk.conn.next_deadline() is None  # a stateless peer is not asked: it is nobody in particular
 
 
-def test_the_nearer_deadline_counts() -> None:
+def test_next_deadline_is_the_earlier_one() -> None:
     config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=3.0))
     talk = opened(Role.SERVER, D, config)
     talk.hears(call(1), call(2), call(3))
@@ -258,7 +258,7 @@ def test_the_nearer_deadline_counts() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
-def test_an_interval_that_is_none(seconds: float) -> None:
+def test_keep_alive_interval_invalid_rejected(seconds: float) -> None:
     with pytest.raises(ValueError, match="keep_alive is a number of seconds above 0"):
         server_config(keep_alive=seconds)
 
@@ -267,7 +267,7 @@ def test_an_interval_that_is_none(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_winding_down(version: str) -> None:
+def test_shutdown_rejects_new_requests_as_busy(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     talk.conn.wind_down()
@@ -283,7 +283,7 @@ def test_winding_down(version: str) -> None:
     assert talk.state() is State.CLOSED
 
 
-def test_winding_down_and_the_end_of_the_input() -> None:
+def test_shutdown_then_eof_closes_connection() -> None:
     talk = server(D)
     talk.hears(call(1))
     talk.conn.wind_down()
@@ -293,7 +293,7 @@ def test_winding_down_and_the_end_of_the_input() -> None:
     assert talk.events() == []
 
 
-def test_what_waits_for_a_place_was_taken_and_is_worked_on() -> None:
+def test_shutdown_runs_waiting_requests() -> None:
     talk = server(D, in_flight=1)
     talk.hears(call(1), call(2))
     talk.conn.wind_down()
@@ -301,7 +301,7 @@ def test_what_waits_for_a_place_was_taken_and_is_worked_on() -> None:
     assert received(talk.events(), RequestReceived).id == 2
 
 
-def test_winding_down_cancels_nothing_until_it_is_closed() -> None:
+def test_shutdown_cancels_nothing_until_close() -> None:
     talk = server(D)
     talk.hears(call(1))
     talk.conn.wind_down()
@@ -313,14 +313,14 @@ def test_winding_down_cancels_nothing_until_it_is_closed() -> None:
     assert talk.state() is State.CLOSED
 
 
-def test_a_silent_client_is_not_asked_while_winding_down() -> None:
+def test_shutdown_sends_no_keep_alive_ping() -> None:
     talk = living(Role.SERVER, D)
     talk.conn.wind_down()
     assert talk.waits(10.0) == []
     assert talk.says() == []
 
 
-def test_a_client_does_not_wind_down() -> None:
+def test_shutdown_of_client_does_nothing() -> None:
     talk = client(D)
     talk.conn.wind_down()
     assert talk.state() is State.READY
@@ -329,7 +329,7 @@ def test_a_client_does_not_wind_down() -> None:
 # -- What it counts ------------------------------------------------------------------------------------------------------
 
 
-def test_stats() -> None:
+def test_connection_stats_count_messages_and_bytes() -> None:
     talk = server(D, in_flight=1)
     before = talk.conn.stats()
     said = line(call(1)) + line(call(2)) + line("{}") + b"half"

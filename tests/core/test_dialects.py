@@ -25,7 +25,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=VERSIONS)
-def test_the_rows(row: tuple[Any, ...]) -> None:
+def test_dialect_rows_match_specification(row: tuple[Any, ...]) -> None:
     dialect = DIALECTS[row[0]]
     assert row == (
         dialect.version,
@@ -39,13 +39,13 @@ def test_the_rows(row: tuple[Any, ...]) -> None:
     )
 
 
-def test_there_are_no_others() -> None:
+def test_dialects_are_exactly_the_five_revisions() -> None:
     assert tuple(DIALECTS) == VERSIONS == tuple(row[0] for row in ROWS)
     assert (*reversed(VERSIONS),) == ALL
     assert LATEST == E
 
 
-def test_what_a_dialect_says_of_itself() -> None:
+def test_dialect_repr() -> None:
     assert repr(DIALECTS[B]) == "<Dialect 2025-03-26>"
 
 
@@ -64,7 +64,7 @@ BOTH = {"HEADER_MISMATCH": -32020, "UNSUPPORTED_VERSION": -32022}
 
 @pytest.mark.requirement("ERR-1", "ERR-2", "ERR-5", "ERR-6")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_codes(version: str) -> None:
+def test_dialect_error_codes(version: str) -> None:
     dialect = DIALECTS[version]
     wanted = STANDARD | BOTH | (OLD if dialect.stateful else NEW)
     assert {fault.name: code for fault, code in dialect.codes.items()} == wanted
@@ -73,7 +73,7 @@ def test_the_codes(version: str) -> None:
 
 
 @pytest.mark.requirement("ERR-7", "ERR-8", "ERR-9", "ERR-11")
-def test_the_reserved_range_is_left_alone() -> None:
+def test_dialect_codes_avoid_reserved_range() -> None:
     codes = set(DIALECTS[E].codes.values())
     assert {code for code in codes if -32099 <= code <= -32000} == {-32020, -32021, -32022}
     assert codes - set(STANDARD.values()) - {-32020, -32021, -32022} == {429}
@@ -109,7 +109,7 @@ CALL = t.CallToolResult(content=[TEXT, AUDIO, LINK], structured_content={"a": 1}
         (E, [BARE_META, AUDIO_ITSELF, LINK_ITSELF], True),
     ],
 )
-def test_content_becomes_what_the_revision_knows(version: str, content: Any, structured: bool) -> None:
+def test_fit_replaces_content_missing_in_revision(version: str, content: Any, structured: bool) -> None:
     before = asdict(CALL)
     assert said(version, CALL) == {"content": content} | (
         {"structuredContent": {"a": 1}} if structured else {}
@@ -131,14 +131,14 @@ def test_content_becomes_what_the_revision_knows(version: str, content: Any, str
         (C, DEEP, {"type": "resource", "resource": {"uri": "x:y", "text": "z", "_meta": {"k": 1}}}),
     ],
 )
-def test_a_single_block_does_too(version: str, block: Any, expected: Any) -> None:
+def test_fit_replaces_single_content_block(version: str, block: Any, expected: Any) -> None:
     """The content of a message is a block, not a list of them."""
     result = t.GetPromptResult(messages=[t.PromptMessage(role="user", content=block)])
     assert said(version, result) == {"messages": [{"role": "user", "content": expected}]}
     assert result.messages[0].content is block
 
 
-def test_titles_say_more_than_names() -> None:
+def test_fit_resource_link_text_uses_title() -> None:
     link = t.ResourceLink(uri="x:y", name="n", title="The file")
     assert said(A, t.CallToolResult(content=[link])) == {
         "content": [{"type": "text", "text": "The file: x:y"}]
@@ -150,7 +150,7 @@ USE = t.ToolUseContent(id="1", name="n", input={})
 
 @pytest.mark.parametrize("version", [A, B, C])
 @pytest.mark.parametrize("content", [USE, [USE], [t.ToolResultContent(tool_use_id="1", content=[])]])
-def test_what_cannot_be_said_at_all_is_refused(version: str, content: Any) -> None:
+def test_fit_value_without_substitute_raises(version: str, content: Any) -> None:
     params = t.CreateMessageParams(messages=[t.SamplingMessage(role="user", content=content)], max_tokens=1)
     with pytest.raises(LocalProtocolError, match=f"{version} cannot say Tool"):
         DIALECTS[version].encode(params)
@@ -158,7 +158,7 @@ def test_what_cannot_be_said_at_all_is_refused(version: str, content: Any) -> No
 
 
 @pytest.mark.parametrize("version", [C, D])
-def test_what_is_left_must_still_make_sense(version: str) -> None:
+def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
     """A visit to a page loses its page in 2025-06-18, which has forms alone."""
     params = t.ElicitParams(mode="url", message="m", url="https://x", elicitation_id="e")
     if DIALECTS[version].lacks(t.ElicitParams, "url"):
@@ -174,7 +174,7 @@ def test_what_is_left_must_still_make_sense(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_list_that_may_be_cached(version: str) -> None:
+def test_fit_adds_required_cache_hints(version: str) -> None:
     """2026-07-28 wants both members, and a private answer that is not kept is the one that is never wrong."""
     expected = (
         {"tools": []} if DIALECTS[version].stateful else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
@@ -182,7 +182,7 @@ def test_a_list_that_may_be_cached(version: str) -> None:
     assert said(version, t.ListToolsResult(tools=[])) == expected
 
 
-def test_what_was_said_of_caching_stays() -> None:
+def test_fit_keeps_given_cache_hints() -> None:
     result = t.ListToolsResult(tools=[], ttl_ms=60_000, cache_scope="public")
     assert said(E, result) == {"tools": [], "ttlMs": 60_000, "cacheScope": "public"}
     assert said(D, result) == {"tools": []}
@@ -199,7 +199,7 @@ def test_what_was_said_of_caching_stays() -> None:
         (E, {"annotations", "title", "outputSchema", "_meta", "icons"}),
     ],
 )
-def test_fields_that_a_revision_lacks_are_left_out(version: str, there: set[str]) -> None:
+def test_fit_removes_fields_missing_in_revision(version: str, there: set[str]) -> None:
     tool = t.Tool(
         name="n",
         title="t",
@@ -219,7 +219,7 @@ def test_fields_that_a_revision_lacks_are_left_out(version: str, there: set[str]
         ]
 
 
-def test_maps_and_tuples_are_looked_into() -> None:
+def test_fit_descends_into_dicts_and_tuples() -> None:
     dialect = DIALECTS[A]
     plain = t.TextContent("x")
     assert dialect.fit({"a": AUDIO, "b": 1}) == {"a": t.TextContent("[audio, audio/wav]"), "b": 1}
@@ -230,12 +230,12 @@ def test_maps_and_tuples_are_looked_into() -> None:
     "value", [None, 1, "x", [t.TextContent("x")], (t.TextContent("x"),), Raw(b"{}"), UNSET]
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_value_that_fits_is_not_copied(version: str, value: Any) -> None:
+def test_fit_unchanged_value_is_not_copied(version: str, value: Any) -> None:
     assert DIALECTS[version].fit(value) is value
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_result_that_fits_is_not_copied(version: str) -> None:
+def test_fit_unchanged_result_is_not_copied(version: str) -> None:
     result = t.CallToolResult(content=[t.TextContent("x")])
     for _ in range(2):  # worked out, and then remembered
         assert DIALECTS[version].fit(result) is result
@@ -251,12 +251,12 @@ def test_a_result_that_fits_is_not_copied(version: str) -> None:
         (E, t.Tool, "execution", True),
     ],
 )
-def test_lacking(version: str, type: Any, field: str, lacks: bool) -> None:
+def test_dialect_lacks_gated_field(version: str, type: Any, field: str, lacks: bool) -> None:
     assert DIALECTS[version].lacks(type, field) is lacks
 
 
 @pytest.mark.parametrize("versions", [ALL, VERSIONS, (D, A, E), iter((B,))])
-def test_known_versions_are_put_in_order(versions: Any) -> None:
+def test_known_versions_are_sorted_newest_first(versions: Any) -> None:
     wanted = set(versions := list(versions))
     assert [dialect.version for dialect in known(versions)] == [
         version for version in ALL if version in wanted
@@ -272,7 +272,7 @@ def test_known_versions_are_put_in_order(versions: Any) -> None:
         ((D, "DRAFT", "2024-10-07"), "2024-10-07, DRAFT"),
     ],
 )
-def test_unknown_versions(versions: tuple[str, ...], words: str) -> None:
+def test_known_unknown_or_empty_versions_raise(versions: tuple[str, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         known(versions)
 
@@ -287,7 +287,7 @@ def test_unknown_versions(versions: tuple[str, ...], words: str) -> None:
         (ALL, iter([B]), B),
     ],
 )
-def test_the_best_of_what_is_offered(spoken: Any, offered: Any, expected: str | None) -> None:
+def test_best_returns_first_spoken_that_is_offered(spoken: Any, offered: Any, expected: str | None) -> None:
     found = best([DIALECTS[version] for version in spoken], offered)
     assert (found.version if found is not None else None) == expected
 
@@ -305,6 +305,6 @@ def test_the_best_of_what_is_offered(spoken: Any, offered: Any, expected: str | 
         ("", (A,), A),
     ],
 )
-def test_negotiation(requested: str, served: tuple[str, ...], answered: str) -> None:
+def test_negotiate_returns_requested_or_newest(requested: str, served: tuple[str, ...], answered: str) -> None:
     rows = known(served)
     assert negotiate(requested, rows).version == answered

@@ -31,7 +31,7 @@ def all_of(intake: Intake) -> list[Any]:
     return found
 
 
-def test_lines() -> None:
+def test_incoming_lines_become_messages() -> None:
     intake = Intake(Limits())
     intake.feed(line(ping(1)) + b"\n \t\r\n" + line(call(2)) + b"{\n" + b'{"jso')
     assert intake.in_line
@@ -42,7 +42,7 @@ def test_lines() -> None:
     assert intake.received == len(line(ping(1)) + line(call(2))) + 12
 
 
-def test_whole_messages_come_with_their_stream() -> None:
+def test_incoming_messages_keep_their_context() -> None:
     intake = Intake(Limits(message=200))
     intake.add(encoded(ping(1)), Via(7))
     intake.add(b"x" * 201, Via(8))
@@ -56,7 +56,7 @@ def test_whole_messages_come_with_their_stream() -> None:
     assert len(intake) == 0
 
 
-def test_a_batch_is_taken_apart_member_by_member() -> None:
+def test_incoming_batch_is_split_on_demand() -> None:
     intake = Intake(Limits(batch=2))
     intake.feed(line([ping(1), call(2)]))
     assert all_of(intake) == ["a message is a JSON object, not an array"]
@@ -67,7 +67,7 @@ def test_a_batch_is_taken_apart_member_by_member() -> None:
     assert all_of(intake) == ["tools/call", "ping"]
 
 
-def test_batches_that_are_none() -> None:
+def test_incoming_batch_invalid_is_bad_message() -> None:
     intake = Intake(Limits(batch=2))
     intake.batches = True
     intake.feed(b"[]\n" + line([ping(1)] * 3) + b"[1,\n" + line([initialize(), 5, ping(1)][:2]))
@@ -79,7 +79,7 @@ def test_batches_that_are_none() -> None:
     assert number
 
 
-def test_clearing_forgets_everything() -> None:
+def test_incoming_clear_discards_everything() -> None:
     intake = Intake(Limits())
     intake.batches = True
     intake.feed(line([ping(1), ping(2)]) + b'{"half')
@@ -91,7 +91,7 @@ def test_clearing_forgets_everything() -> None:
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([line(ping(1)), b"\n", b"[", line([ping(2)])])))
-def test_nothing_is_raised_and_nothing_is_kept(chunks: list[bytes]) -> None:
+def test_incoming_random_bytes_never_raise_or_accumulate(chunks: list[bytes]) -> None:
     intake = Intake(Limits(message=64))
     intake.batches = True
     for chunk in chunks:

@@ -80,7 +80,7 @@ GOOD: list[Any] = [
 
 @pytest.mark.requirement("RPC-1", "RPC-2", "RPC-19")
 @pytest.mark.parametrize(("sent", "members"), GOOD)
-def test_an_envelope(sent: str, members: dict[str, Any]) -> None:
+def test_decode_valid_message_gives_envelope(sent: str, members: dict[str, Any]) -> None:
     envelope = decode(sent.encode())
     for name in ("id", "method", "params", "result", "error"):
         found = getattr(envelope, name)
@@ -330,7 +330,7 @@ BAD: list[Any] = [
 
 @pytest.mark.requirement("RPC-3", "RPC-9", "RPC-10", "RPC-17", "RPC-26")
 @pytest.mark.parametrize(("sent", "fault", "id", "looks", "words"), BAD)
-def test_a_bad_message(sent: str | bytes, fault: Fault, id: Any, looks: str, words: str) -> None:
+def test_decode_invalid_message_raises_bad_message(sent: str | bytes, fault: Fault, id: Any, looks: str, words: str) -> None:
     data = sent if isinstance(sent, bytes) else sent.encode()
     with pytest.raises(BadMessage) as caught:
         decode(data, method_limit=32, id_limit=16)
@@ -342,7 +342,7 @@ def test_a_bad_message(sent: str | bytes, fault: Fault, id: Any, looks: str, wor
     assert bad.__cause__ is None
 
 
-def test_depth_at_the_brink() -> None:
+def test_decode_near_recursion_limit_raises_bad_message() -> None:
     """How deep is too deep depends on the stack above. Somewhere the first look succeeds and the second does not."""
     outcomes: set[Any] = set()
     for depth in range(700, 1000):
@@ -362,7 +362,7 @@ def test_depth_at_the_brink() -> None:
         ('["ü"]'.encode(), ['"ü"'.encode()]),
     ],
 )
-def test_a_batch_is_split(data: bytes, members: list[bytes]) -> None:
+def test_split_batch_returns_members(data: bytes, members: list[bytes]) -> None:
     assert is_batch(data)
     assert split_batch(data) == members
 
@@ -376,14 +376,14 @@ def test_a_batch_is_split(data: bytes, members: list[bytes]) -> None:
         (b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_batch_that_is_no_json(data: bytes, words: str) -> None:
+def test_split_batch_not_json_raises(data: bytes, words: str) -> None:
     with pytest.raises(BadMessage, match=words) as caught:
         split_batch(data)
     assert (caught.value.fault, caught.value.id, caught.value.looks) == (PARSE, None, "request")
 
 
 @pytest.mark.parametrize("data", [b"{}", b"", b" ", b'"["', b"1"])
-def test_what_is_no_batch(data: bytes) -> None:
+def test_is_batch_false_for_objects_and_text(data: bytes) -> None:
     assert not is_batch(data)
 
 
@@ -409,24 +409,24 @@ def test_what_is_no_batch(data: bytes) -> None:
     ],
 )
 @pytest.mark.requirement("RPC-7", "RPC-8", "RPC-13")
-def test_writing(written: bytes, expected: str) -> None:
+def test_encode_messages(written: bytes, expected: str) -> None:
     assert written.decode() == expected
     decode(written)
 
 
 @pytest.mark.requirement("RPC-11")
-def test_an_error_object() -> None:
+def test_encode_error_object() -> None:
     assert encode(t.ErrorData(code=1, message="m")) == b'{"code":1,"message":"m"}'
     assert encode(t.ErrorData(code=1, message="m", data=None)) == b'{"code":1,"message":"m","data":null}'
 
 
 @pytest.mark.requirement("STDIO-1")
-def test_a_message_on_one_line() -> None:
+def test_one_line_removes_white_space() -> None:
     pretty = b'{\r\n  "a": [1,\n 2],\n  "b": "c d\\n"\n}\n'
     assert one_line(pretty) == b'{"a":[1,2],"b":"c d\\n"}'
 
 
-def test_a_reader_reads_one_type() -> None:
+def test_reader_decodes_its_type() -> None:
     read = reader(t.CancelledParams)
     assert read(b'{"requestId":1}') == t.CancelledParams(request_id=1)
     assert read(Raw(b'{"requestId":"1"}')) == t.CancelledParams(request_id="1")
@@ -442,7 +442,7 @@ def test_a_reader_reads_one_type() -> None:
         (b'{"_meta":{"a":' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_reader_says_what_is_wrong(data: bytes, words: str) -> None:
+def test_reader_invalid_payload_has_reason(data: bytes, words: str) -> None:
     with pytest.raises(Unreadable, match=words):
         reader(t.CancelledParams)(data)
 
@@ -458,7 +458,7 @@ IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 @given(
     IDS, st.text(max_size=60), st.dictionaries(st.text(), JSON, max_size=3), st.booleans(), st.integers(0, 4)
 )
-def test_what_is_written_can_be_read(id: Any, method: str, params: Any, escape: bool, indent: int) -> None:
+def test_decode_accepts_output_of_other_encoders(id: Any, method: str, params: Any, escape: bool, indent: int) -> None:
     """However another library may write it."""
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     for data in (
@@ -472,7 +472,7 @@ def test_what_is_written_can_be_read(id: Any, method: str, params: Any, escape: 
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.text(), JSON)
-def test_any_member_that_stands_twice_is_found(members: dict[str, Any], key: str, value: Any) -> None:
+def test_decode_duplicate_member_raises(members: dict[str, Any], key: str, value: Any) -> None:
     message = {**members, key: value, "jsonrpc": "2.0", "method": "m"}
     once = encode(message)
     # The second comes in front, so that what the decoder keeps is the good message.
@@ -484,6 +484,6 @@ def test_any_member_that_stands_twice_is_found(members: dict[str, Any], key: str
 
 
 @given(st.binary() | st.text().map(str.encode) | JSON.map(encode))
-def test_whatever_comes_is_an_envelope_or_a_bad_message(data: bytes) -> None:
+def test_decode_random_bytes_give_envelope_or_bad_message(data: bytes) -> None:
     with suppress(BadMessage):
         decode(data)

@@ -25,26 +25,26 @@ def peer(version: str, level: Any = None) -> Peer:
 @pytest.mark.requirement("LOG-2")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("wanted", t.LOGGING_LEVELS)
-def test_the_level_and_everything_above(version: str, wanted: Any) -> None:
+def test_log_notification_at_or_above_level_sent(version: str, wanted: Any) -> None:
     heard = [level for level in t.LOGGING_LEVELS if said(peer(version, wanted), level)]
     assert heard == list(t.LOGGING_LEVELS[t.LOGGING_LEVELS.index(wanted) :])
 
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_who_did_not_say_hears_what_is_worth_hearing(version: str) -> None:
+def test_log_notification_default_level_is_info(version: str) -> None:
     heard = [level for level in t.LOGGING_LEVELS if said(peer(version), level)]
     assert heard == ["info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
 @pytest.mark.requirement("LOG-7")
-def test_without_a_level_nothing_is_said_in_the_newest_revision() -> None:
+def test_log_notification_without_level_not_sent_in_newest_revision() -> None:
     assert [level for level in t.LOGGING_LEVELS if said(peer(E), level)] == []
     assert said(None, "emergency") is None
 
 
 @pytest.mark.requirement("LOG-2")
-def test_the_message() -> None:
+def test_log_notification_has_all_members() -> None:
     assert said(peer(D), "error", {"a": [1]}, logger="db") == {
         "jsonrpc": "2.0",
         "method": "notifications/message",
@@ -55,7 +55,7 @@ def test_the_message() -> None:
     assert (note.related, note.method) == (7, "notifications/message")
 
 
-def test_what_cannot_be_said() -> None:
+def test_log_notification_not_json_raises() -> None:
     with pytest.raises(LocalProtocolError, match="no log level 'loud'"):
         said(peer(D), "loud")
     with pytest.raises(TypeError):

@@ -238,7 +238,7 @@ def run(config: Config, script: list[tuple[Ask, Reply]], verdict: Peer | None = 
 )
 @pytest.mark.requirement("VER-17", "VER-18", "VER-19", "RPC-31")
 @pytest.mark.parametrize(("config", "script", "outcome"), OPENINGS)
-def test_openings(config: Config, script: list[tuple[Ask, Reply]], outcome: str) -> None:
+def test_negotiation_conversation_has_expected_outcome(config: Config, script: list[tuple[Ask, Reply]], outcome: str) -> None:
     if outcome in DIALECTS:
         assert run(config, script).dialect is DIALECTS[outcome]
     else:
@@ -263,7 +263,7 @@ HTTP: list[Any] = [
 
 
 @pytest.mark.parametrize(("reply", "words"), HTTP)
-def test_statuses(reply: Reply, words: str | None) -> None:
+def test_negotiation_http_status_of_probe(reply: Reply, words: str | None) -> None:
     if words is None:
         assert run(DUAL, [(probe(), reply), (shake(), greeted(D))]).dialect is DIALECTS[D]
     else:
@@ -272,7 +272,7 @@ def test_statuses(reply: Reply, words: str | None) -> None:
         assert words in str(caught.value)
 
 
-def test_what_http_says_in_place_of_an_answer() -> None:
+def test_negotiation_http_failure_is_in_message() -> None:
     failure = RemoteProtocolError("HTTP status 404")
     with pytest.raises(ConnectFailed, match=r"^HTTP status 404$") as caught:
         run(LEGACY, [(shake(), Reply(status=404, failure=failure))])
@@ -281,7 +281,7 @@ def test_what_http_says_in_place_of_an_answer() -> None:
         run(MODERN, [(probe(), Reply(status=404, failure=failure))])
 
 
-def test_a_status_of_the_handshake() -> None:
+def test_negotiation_http_status_of_handshake() -> None:
     with pytest.raises(ConnectFailed, match=r"did not answer initialize \(HTTP status 503\)"):
         run(LEGACY, [(shake(), Reply(status=503))])
 
@@ -291,19 +291,19 @@ def test_a_status_of_the_handshake() -> None:
     ("verdict", "script", "outcome"),
     [(E, [], E), (D, [(shake(D), greeted(D))], D), (A, [(shake(A), greeted(A))], A)],
 )
-def test_what_is_known_from_last_time_saves_the_probe(verdict: str, script: Any, outcome: str) -> None:
+def test_negotiation_known_peer_saves_probe(verdict: str, script: Any, outcome: str) -> None:
     peer = Peer(DIALECTS[verdict], t.ServerCapabilities())
     assert run(DUAL, script, peer).dialect.version == outcome
 
 
-def test_a_verdict_can_be_wrong() -> None:
+def test_negotiation_wrong_known_peer_fails() -> None:
     verdict = Peer(DIALECTS[A], t.ServerCapabilities())
     script = [(shake(A), refused(-32022, E)), (probe(), discovered(E))]
     assert run(DUAL, script, verdict).dialect is DIALECTS[E]
 
 
 @pytest.mark.requirement("VER-2")
-def test_another_stateless_revision_is_tried_once() -> None:
+def test_negotiation_other_stateless_revision_tried_once() -> None:
     """There is only one yet, so the next is made up."""
     older = Dialect(B, stateful=False, result_type="complete")
     config = client_config()
@@ -330,23 +330,23 @@ SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())
         (None, None),
     ],
 )
-def test_who_a_discovered_server_is(info: Any, known: t.Implementation | None) -> None:
+def test_negotiation_peer_from_discovery(info: Any, known: t.Implementation | None) -> None:
     reply = discovered(E, _meta={META_SERVER: info}, instructions="be kind")
     assert run(DUAL, [(probe(), reply)]) == Peer(DIALECTS[E], SERVER_CAPABILITIES, known, None, "be kind")
 
 
-def test_a_server_may_be_nobody() -> None:
+def test_negotiation_peer_from_discovery_without_info() -> None:
     assert run(DUAL, [(probe(), discovered(E))]) == Peer(DIALECTS[E], SERVER_CAPABILITIES)
 
 
 @pytest.mark.requirement("LIFE-3")
-def test_who_a_greeting_server_is() -> None:
+def test_negotiation_peer_from_handshake() -> None:
     found = run(LEGACY, [(shake(), greeted(C, instructions="be kind"))])
     assert found == Peer(DIALECTS[C], SERVER_CAPABILITIES, t.Implementation("s", "1"), None, "be kind")
 
 
 @pytest.mark.requirement("LIFE-1", "LIFE-2")
-def test_the_questions() -> None:
+def test_negotiation_request_params() -> None:
     assert question(probe(), DUAL) == t.DiscoverParams()
     for version in STATEFUL:
         assert question(shake(version), DUAL) == t.InitializeParams(
@@ -355,7 +355,7 @@ def test_the_questions() -> None:
 
 
 @pytest.mark.requirement("LIFE-6")
-def test_an_error_keeps_its_cause() -> None:
+def test_negotiation_error_has_cause() -> None:
     with pytest.raises(ConnectFailed) as caught:
         run(LEGACY, [(shake(), refused(-32602, C, B))])
     cause = caught.value.__cause__
@@ -366,7 +366,7 @@ def test_an_error_keeps_its_cause() -> None:
 # -- Under way --------------------------------------------------------------------------------------------------
 
 
-def test_an_opening_keeps_the_time_and_the_number_of_its_question() -> None:
+def test_negotiation_has_deadline_and_id_of_request() -> None:
     opener = Opener(DUAL, None)
     assert standing(opener) == (None, None, False)
     assert opener.advance(None, 7, 10.0) == probe()
@@ -384,7 +384,7 @@ def standing(opener: Opener) -> tuple[Ask | None, float | None, bool]:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_the_answer_to_a_question_that_was_given_up(answered: bool) -> None:
+def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
     opener = Opener(DUAL, None)
     opener.advance(None, 7, 0.0)
     assert not opener.takes_late(7, Raw(b"{}"))  # it is not late yet
@@ -412,7 +412,7 @@ def test_the_answer_to_a_question_that_was_given_up(answered: bool) -> None:
         ({"error": "no"}, None, 0, "an error object that is none"),
     ],
 )
-def test_a_response_as_a_reply(members: Any, result: Any, code: int | None, message: str) -> None:
+def test_negotiation_response_becomes_reply(members: Any, result: Any, code: int | None, message: str) -> None:
     reply = reply_in(decode(raw({"jsonrpc": "2.0", "id": 1} | members)))
     assert (json.loads(bytes(reply.result)) if reply.result is not None else None) == result
     assert (reply.error.code if reply.error is not None else None) == code
@@ -421,7 +421,7 @@ def test_a_response_as_a_reply(members: Any, result: Any, code: int | None, mess
 
 
 @pytest.mark.parametrize("code", [-32020, -32021])
-def test_a_verdict_of_the_server_leaves_no_question_open(code: int) -> None:
+def test_negotiation_rejected_by_server_is_not_probing(code: int) -> None:
     opener = Opener(client_config(), None)
     opener.advance(None, 1, 0.0)
     assert opener.probing
@@ -430,13 +430,13 @@ def test_a_verdict_of_the_server_leaves_no_question_open(code: int) -> None:
     assert not opener.probing
 
 
-def test_what_is_known_from_last_time_counts_only_if_it_is_spoken() -> None:
+def test_negotiation_known_peer_of_other_revision_ignored() -> None:
     config = client_config(D)
     known = Peer(DIALECTS[E], t.ServerCapabilities())
     assert run(config, [(shake(), greeted(D))], known).dialect is DIALECTS[D]
 
 
 @pytest.mark.requirement("RPC-32")
-def test_a_discovery_of_another_kind_is_none() -> None:
+def test_negotiation_incomplete_discovery_result_ignored() -> None:
     script = [(probe(), discovered(E, resultType="odd")), (shake(), greeted(D))]
     assert run(client_config(), script).dialect is DIALECTS[D]

@@ -15,14 +15,14 @@ def box(*messages: Outgoing) -> Outbox:
     return outbox
 
 
-def test_an_empty_one() -> None:
+def test_outbox_empty_has_nothing() -> None:
     outbox = box()
     assert outbox.queued == 0
     assert outbox.take() == []
     assert outbox.take_lines() == b""
 
 
-def test_messages_come_out_in_order_and_once() -> None:
+def test_outbox_take_returns_messages_once_in_order() -> None:
     first, second = Outgoing(b"{}", Kind.REQUEST, 1, None, "m"), Outgoing(b"[]", Kind.ANSWER, "x")
     outbox = box(first, second)
     assert outbox.queued == 4
@@ -32,7 +32,7 @@ def test_messages_come_out_in_order_and_once() -> None:
 
 
 @pytest.mark.requirement("STDIO-1")
-def test_messages_as_lines() -> None:
+def test_outbox_take_lines_returns_one_message_per_line() -> None:
     outbox = box(
         Outgoing(b'{"a":1}', Kind.NOTIFICATION),
         Outgoing(b'{\n "b": "c\\n"\n}', Kind.ANSWER, 1),
@@ -60,7 +60,7 @@ def test_messages_as_lines() -> None:
         (Outgoing(b"", Kind.CANCEL, 7), None),
     ],
 )
-def test_whose_stream_a_message_belongs_to(message: Outgoing, peers_request: int | str | None) -> None:
+def test_outgoing_message_belongs_to_request_of_peer(message: Outgoing, peers_request: int | str | None) -> None:
     assert message.peers_request == peers_request
     message.data = b"12345"
     outbox = box(message)

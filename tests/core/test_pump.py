@@ -46,7 +46,7 @@ def call(id: int) -> object:
     return request(id, "tools/call", CALL)
 
 
-def test_everything_is_taken_out() -> None:
+def test_pump_run_delivers_all_events() -> None:
     carrier = opened()
     carrier.hears(call(1), call(2), ping())
     assert [event.id for event in carrier.taken if isinstance(event, RequestReceived)] == [1, 2]
@@ -54,7 +54,7 @@ def test_everything_is_taken_out() -> None:
     assert repr(carrier.pump) == f"<Pump of {carrier.conn!r}>"
 
 
-def test_an_event_is_acted_on_before_the_next_one_comes() -> None:
+def test_pump_nested_run_keeps_event_order() -> None:
     order: list[str] = []
 
     def acts(event: Event) -> None:
@@ -72,7 +72,7 @@ def test_an_event_is_acted_on_before_the_next_one_comes() -> None:
     assert order == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]
 
 
-def test_it_can_be_used_after_an_event_that_nobody_could_take() -> None:
+def test_pump_usable_after_callback_raised() -> None:
     def acts(event: Event) -> None:
         raise ZeroDivisionError
 
@@ -84,7 +84,7 @@ def test_it_can_be_used_after_an_event_that_nobody_could_take() -> None:
     assert [type(event) for event in carrier.taken] == [PeerReady, RequestReceived]
 
 
-def test_it_pauses_and_goes_on() -> None:
+def test_pump_paused_follows_connection() -> None:
     carrier = opened(in_flight=1, waiting=1)
     paused = []
     for acts in (
@@ -103,7 +103,7 @@ def test_it_pauses_and_goes_on() -> None:
     assert len(carrier.taken) == 3
 
 
-def test_it_is_full_above_the_high_water_mark() -> None:
+def test_pump_write_blocked_above_high_water() -> None:
     carrier = opened()
     carrier.hears(call(1))
     carrier.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - carrier.conn.queued())})

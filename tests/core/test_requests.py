@@ -33,7 +33,7 @@ def waiting_ids(requests: Requests) -> list[Any]:
     return found
 
 
-def test_places_then_the_lane_then_none() -> None:
+def test_incoming_requests_in_flight_then_waiting_then_rejected() -> None:
     requests = table()
     assert add(requests, 1, 2, 3, 4, 5) == [True, True, False, False, None]
     assert (list(requests.table), requests.in_flight, len(requests.lane)) == ([1, 2, 3, 4], 2, 2)
@@ -47,7 +47,7 @@ def test_places_then_the_lane_then_none() -> None:
     assert (requests.table, requests.in_flight, len(requests.lane)) == ({}, 0, 0)
 
 
-def test_nobody_overtakes_the_lane() -> None:
+def test_incoming_requests_waiting_are_not_overtaken() -> None:
     requests = table(in_flight=2)
     assert add(requests, 1, 2, 3) == [True, True, False]
     del requests.table[1]
@@ -57,7 +57,7 @@ def test_nobody_overtakes_the_lane() -> None:
 
 
 @pytest.mark.requirement("RPC-6")
-def test_ids_have_a_type() -> None:
+def test_incoming_requests_distinguish_id_types() -> None:
     requests = table()
     assert add(requests, 1, "1") == [True, True]
     assert requests.cancel("1") is True
@@ -66,7 +66,7 @@ def test_ids_have_a_type() -> None:
 
 
 @pytest.mark.requirement("CXL-8")
-def test_cancelling() -> None:
+def test_incoming_requests_cancel_by_phase() -> None:
     requests = table()
     add(requests, 1, 2, 3, "3")
     assert requests.cancel(1) is True
@@ -81,7 +81,7 @@ def test_cancelling() -> None:
     assert waiting_ids(requests) == [3]
 
 
-def test_the_end_of_all() -> None:
+def test_incoming_requests_cancel_all_returns_running() -> None:
     requests = table(in_flight=3)
     add(requests, 1, 2, 3, 4)
     requests.cancel(2)
@@ -90,7 +90,7 @@ def test_the_end_of_all() -> None:
     assert requests.end_all() == []
 
 
-def test_a_full_lane_makes_the_peer_wait() -> None:
+def test_incoming_requests_full_queue_pauses() -> None:
     requests = table()
     add(requests, 1, 2, 3)
     assert not requests.must_pause(0.0, calling=False)
@@ -103,7 +103,7 @@ def test_a_full_lane_makes_the_peer_wait() -> None:
     assert requests.escape == 7.0
 
 
-def test_the_wait_ends_when_a_place_is_free() -> None:
+def test_incoming_requests_free_place_ends_pause() -> None:
     requests = table()
     add(requests, 1, 2, 3, 4)
     assert requests.must_pause(2.0, calling=False)
@@ -116,7 +116,7 @@ def test_the_wait_ends_when_a_place_is_free() -> None:
     assert requests.escape == 11.0  # counted anew
 
 
-def test_the_wait_has_an_end() -> None:
+def test_incoming_requests_pause_times_out() -> None:
     requests = table()
     add(requests, 1, 2, 3, 4)
     requests.escape_if_due(100.0)
@@ -136,7 +136,7 @@ def test_the_wait_has_an_end() -> None:
 
 
 @pytest.mark.parametrize("waiting", [1, 2])
-def test_every_wait_is_counted_anew(waiting: int) -> None:
+def test_incoming_requests_each_pause_has_full_timeout(waiting: int) -> None:
     requests = table(in_flight=1, waiting=waiting)
     add(requests, *range(1 + waiting))
     assert requests.must_pause(2.0, calling=False)
@@ -152,7 +152,7 @@ def test_every_wait_is_counted_anew(waiting: int) -> None:
 
 
 @pytest.mark.parametrize("in_flight", [1, 3])
-def test_without_a_lane(in_flight: int) -> None:
+def test_incoming_requests_without_queue_never_wait(in_flight: int) -> None:
     requests = table(in_flight=in_flight, waiting=0)
     assert add(requests, *range(in_flight), "x") == [True] * in_flight + [None]
     del requests.table[0]

@@ -68,14 +68,14 @@ ROWS: Final = [row for revision in REVISIONS for row in examples(revision)]
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
-def test_round_trip(revision: str, name: str, value: Any) -> None:
+def test_examples_round_trip(revision: str, name: str, value: Any) -> None:
     for type, part in parts(revision, name, value):
         ours = msgspec.json.decode(json.dumps(part), type=type)
         assert json.loads(msgspec.json.encode(ours)) == without_defaults(part)
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
-def test_null_is_absent_and_unknown_is_ignored(revision: str, name: str, value: Any) -> None:
+def test_examples_null_is_absent_and_unknown_ignored(revision: str, name: str, value: Any) -> None:
     for type, part in parts(revision, name, value):
         plain = msgspec.json.decode(json.dumps(part), type=type)
         if not isinstance(plain, Struct):
@@ -90,7 +90,7 @@ def test_null_is_absent_and_unknown_is_ignored(revision: str, name: str, value: 
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
-def test_the_gates_leave_all_of_it(revision: str, name: str, value: Any) -> None:
+def test_examples_use_only_admitted_fields(revision: str, name: str, value: Any) -> None:
     for type, part in parts(revision, name, value):
         for struct in structs_in(msgspec.json.decode(json.dumps(part), type=type)):
             assert admits(struct.__class__, None, revision), struct
@@ -113,5 +113,5 @@ def structs_in(value: Any) -> Iterator[Struct]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_there_are_many(revision: str) -> None:
+def test_examples_cover_every_revision(revision: str) -> None:
     assert len({row.values[1] for row in examples(revision)}) >= 50

@@ -133,7 +133,7 @@ def is_lenient(struct: type[Struct], field: str) -> bool:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_every_official_type_has_a_struct_or_a_reason(revision: str) -> None:
+def test_schema_types_have_struct_or_reason(revision: str) -> None:
     for path, properties in official(revision).items():
         if not properties:
             continue  # an object whose presence counts, or that is open: kept as a dict
@@ -144,7 +144,7 @@ def test_every_official_type_has_a_struct_or_a_reason(revision: str) -> None:
 
 @pytest.mark.requirement("META-1", "META-14", "META-19", "PROG-1", "RES-2", "RES-3", "TOOL-2", "TOOL-14")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_every_official_property_has_a_field(revision: str) -> None:
+def test_schema_properties_have_field(revision: str) -> None:
     for path, struct, properties in pairs(revision):
         ours = json_names(struct)
         tag = struct.__struct_config__.tag_field
@@ -163,7 +163,7 @@ def test_every_official_property_has_a_field(revision: str) -> None:
 
 @pytest.mark.requirement("CAP-1", "CAP-2", "CONT-5", "META-1", "PROG-1", "RES-2", "TOOL-2", "TOOL-14")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_field_is_gated_off_where_the_official_type_lacks_it(revision: str) -> None:
+def test_schema_missing_properties_are_gated(revision: str) -> None:
     known: dict[type[Struct], set[str]] = {}
     for _, struct, properties in pairs(revision):
         known.setdefault(struct, set()).update(properties)
@@ -177,14 +177,14 @@ def test_a_field_is_gated_off_where_the_official_type_lacks_it(revision: str) ->
 
 @pytest.mark.requirement("CONT-1", "CONT-2")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_type_is_gated_off_where_the_official_schema_lacks_it(revision: str) -> None:
+def test_schema_missing_types_are_gated(revision: str) -> None:
     known = {struct for _, struct, _ in pairs(revision)}
     named = {gate.type for gate in GATES if gate.field is None}
     for struct in {*named, *get_args(t.ContentBlock), *get_args(t.SamplingContent)}:
         assert admits(struct, None, revision) is (struct in known), struct.__name__
 
 
-def test_every_struct_is_looked_at() -> None:
+def test_schema_comparison_covers_every_struct() -> None:
     seen = {struct for revision in REVISIONS for _, struct, _ in pairs(revision)}
     ours = {found for found in vars(t).values() if isinstance(found, type) and issubclass(found, Struct)}
     # Bases, and what the schemas have under the name of its base.
@@ -192,7 +192,7 @@ def test_every_struct_is_looked_at() -> None:
     assert ours - seen == unseen
 
 
-def test_no_excuse_is_idle() -> None:
+def test_schema_exceptions_are_all_used() -> None:
     required = {
         (struct, json_names(struct)[name].name)
         for revision in REVISIONS
@@ -215,5 +215,5 @@ def test_no_excuse_is_idle() -> None:
         (t.META_SUBSCRIPTION_ID, "SubscriptionsListenResultMetaObject"),
     ],
 )
-def test_keys_of_meta(key: str, path: str) -> None:
+def test_schema_meta_keys_match(key: str, path: str) -> None:
     assert key in official(R_2026_07_28)[path]
