@@ -47,7 +47,7 @@ STATELESS_ONLY = server_config(E, methods=[ADD])
 NEWS_TOO = server_config(methods=[Method("notifications/acme/news", None, t.NotificationParams)])
 
 
-def known(version: str) -> Peer:
+def session_peer_of(version: str) -> Peer:
     return Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
 
 
@@ -71,22 +71,30 @@ def admitted(
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("state", [OPENING, READY])
 def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> None:
-    found = admitted("tools/call", CALL, state=state, session_peer=known(version))
+    found = admitted("tools/call", CALL, state=state, session_peer=session_peer_of(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
     terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
-    assert found == Admission(found.row, t.CallToolParams(name="t"), known(version), terms, None)
+    assert found == Admission(found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None)
 
 
 @pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
 @pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
-@pytest.mark.parametrize(("state", "session_peer"), [(NEW, None), (OPENING, known(C)), (READY, known(D))])
-def test_admit_stateless_request_ignores_session_peer(config: Config, state: State, session_peer: Peer | None) -> None:
+@pytest.mark.parametrize(
+    ("state", "session_peer"), [(NEW, None), (OPENING, session_peer_of(C)), (READY, session_peer_of(D))]
+)
+def test_admit_stateless_request_ignores_session_peer(
+    config: Config, state: State, session_peer: Peer | None
+) -> None:
     """Nothing of a session beside it is mixed in."""
     meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
-    found = admitted("tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer)
+    found = admitted(
+        "tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer
+    )
     assert found.peer == Peer(DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability()))
     full = meta | {META_CLIENT: {"name": "c", "version": "1"}, "io.modelcontextprotocol/logLevel": "error"}
-    found = admitted("tools/call", CALL | {"_meta": full}, config=config, state=state, session_peer=session_peer)
+    found = admitted(
+        "tools/call", CALL | {"_meta": full}, config=config, state=state, session_peer=session_peer
+    )
     assert (found.peer.info, found.peer.log_level) == (t.Implementation("c", "1"), "error")
 
 
@@ -116,15 +124,17 @@ def test_admit_initialize_negotiates_revision(config: Config, asked: str, answer
     ("role", "config", "state", "session_peer"),
     [
         (SERVER, ALL_ERAS, NEW, None),
-        (SERVER, STATEFUL_ONLY, OPENING, known(A)),
-        (SERVER, ALL_ERAS, READY, known(D)),
-        (SERVER, ALL_ERAS, CLOSING, known(D)),
+        (SERVER, STATEFUL_ONLY, OPENING, session_peer_of(A)),
+        (SERVER, ALL_ERAS, READY, session_peer_of(D)),
+        (SERVER, ALL_ERAS, CLOSING, session_peer_of(D)),
         (CLIENT, client_config(), NEW, None),
         (CLIENT, client_config(), OPENING, None),
-        (CLIENT, client_config(), READY, known(B)),
+        (CLIENT, client_config(), READY, session_peer_of(B)),
     ],
 )
-def test_admit_ping_before_handshake_accepted(role: Role, config: Config, state: State, session_peer: Peer | None) -> None:
+def test_admit_ping_before_handshake_accepted(
+    role: Role, config: Config, state: State, session_peer: Peer | None
+) -> None:
     found = admitted("ping", config=config, role=role, state=state, session_peer=session_peer)
     assert found.row.name == "ping"
     assert found.peer.dialect.stateful
@@ -138,7 +148,9 @@ def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
     assert (found.row.to, found.peer) == (CLIENT, peer)
     # What would make a request stateless is for clients to say.
     assert admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
-    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer).params == AddParams(1)
+    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer).params == AddParams(
+        1
+    )
 
 
 @pytest.mark.requirement("META-14")
@@ -148,7 +160,9 @@ def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
 @pytest.mark.parametrize("token", [7, "seven", 0, ""])
 def test_admit_progress_token_is_read(method: str, params: Any, token: Any) -> None:
     for meta in ({}, ENVELOPE):
-        found = admitted(method, params | {"_meta": meta | {"progressToken": token}}, session_peer=known(D))
+        found = admitted(
+            method, params | {"_meta": meta | {"progressToken": token}}, session_peer=session_peer_of(D)
+        )
         assert found.progress_token == token
         assert type(found.progress_token) is type(token)
 
@@ -163,7 +177,7 @@ def test_admit_custom_method_params_are_decoded() -> None:
 SERVED = {"supported": list(ALL)}
 HALF: Any = {META_VERSION: E}
 OTHER_HALF: Any = {META_CAPABILITIES: {}}
-REMEMBERED = known(D)
+REMEMBERED = session_peer_of(D)
 
 # method, params, config, state, session_peer; the fault, its data, some of the words, the revision whose code is used
 REFUSED: list[Any] = [
@@ -195,7 +209,7 @@ REFUSED: list[Any] = [
     pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.BUSY, UNSET, "shut down", E, id="when closing, stateless"),
     # No such method
     *(
-        pytest.param("odd", None, ALL_ERAS, READY, known(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
+        pytest.param("odd", None, ALL_ERAS, READY, session_peer_of(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
         for v in STATEFUL
     ),
     pytest.param("odd", MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "that a server of revision 2026-07-28 knows", E, id="unknown, stateless"),
@@ -260,7 +274,7 @@ def test_admit_long_version_is_truncated_in_message() -> None:
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
 def test_admit_undeclared_server_capability_is_method_not_found(version: str, method: str) -> None:
     config = server_config(capabilities=t.ServerCapabilities())
-    peer, params = (known(version), {}) if DIALECTS[version].stateful else (None, MODERN)
+    peer, params = (session_peer_of(version), {}) if DIALECTS[version].stateful else (None, MODERN)
     state = NEW if peer is None else READY
     with pytest.raises(Refusal, match=f"this server does not offer {method}") as caught:
         admitted(method, {"name": 1} | params, config=config, state=state, session_peer=peer)
@@ -287,7 +301,9 @@ def test_admit_undeclared_client_capability_is_method_not_found(version: str) ->
     ("state", "session_peer"),
     [(READY, Peer(DIALECTS[E], t.ServerCapabilities())), (OPENING, None), (NEW, None)],
 )
-def test_admit_request_at_stateless_client_gets_no_response(method: str, state: State, session_peer: Peer | None) -> None:
+def test_admit_request_at_stateless_client_gets_no_response(
+    method: str, state: State, session_peer: Peer | None
+) -> None:
     with pytest.raises(Refusal) as caught:
         admitted(method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer)
     assert not caught.value.answerable

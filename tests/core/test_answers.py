@@ -23,7 +23,7 @@ from mcp_core._jsonrpc import decode
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
 
 
-def heard(version: str, method: str, **members: Any) -> Any:
+def event_for(version: str, method: str, **members: Any) -> Any:
     dialect = DIALECTS[version]
     row = dialect.receives[Role.SERVER].get(method)
     message = {"jsonrpc": "2.0", "id": 7, **members}
@@ -60,8 +60,10 @@ RESULTS = [
 
 @pytest.mark.requirement("RPC-16", "RPC-19", "RPC-31")
 @pytest.mark.parametrize(("version", "method", "result", "expected"), RESULTS)
-def test_response_result_is_decoded_to_its_type(version: str, method: str, result: Any, expected: Any) -> None:
-    assert heard(version, method, result=result) == ResultReceived(7, expected, "token")
+def test_response_result_is_decoded_to_its_type(
+    version: str, method: str, result: Any, expected: Any
+) -> None:
+    assert event_for(version, method, result=result) == ResultReceived(7, expected, "token")
 
 
 ASKING: Any = {"resultType": "input_required"}
@@ -79,13 +81,15 @@ ROOTS = {"r": {"method": "roots/list"}}
         ({"inputRequests": {}}, {}, None),
     ],
 )
-def test_response_input_required_becomes_input_requested(method: str, result: Any, requests: Any, state: str | None) -> None:
-    assert heard(E, method, result=ASKING | result) == InputRequested(7, requests, state, "token")
+def test_response_input_required_becomes_input_requested(
+    method: str, result: Any, requests: Any, state: str | None
+) -> None:
+    assert event_for(E, method, result=ASKING | result) == InputRequested(7, requests, state, "token")
 
 
 def test_response_result_type_decides_over_members() -> None:
     """It has what a tool gives, but claims to ask. The claim counts."""
-    found = heard(E, "tools/call", result=CALLED | ASKING | {"requestState": "s"})
+    found = event_for(E, "tools/call", result=CALLED | ASKING | {"requestState": "s"})
     assert found == InputRequested(7, None, "s", "token")
 
 
@@ -112,7 +116,7 @@ NO_RESULTS = [
 @pytest.mark.requirement("RPC-16", "RPC-32", "ERR-10")
 @pytest.mark.parametrize(("version", "method", "result", "words"), NO_RESULTS)
 def test_response_invalid_result_fails_request(version: str, method: str, result: Any, words: str) -> None:
-    event = heard(version, method, result=result)
+    event = event_for(version, method, result=result)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
     assert type(event.error) is RemoteProtocolError
@@ -131,8 +135,10 @@ def test_response_invalid_result_fails_request(version: str, method: str, result
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_response_error_becomes_peer_error(version: str, error: Any, code: int, message: str, data: Any) -> None:
-    event = heard(version, "tools/list", error=error)
+def test_response_error_becomes_peer_error(
+    version: str, error: Any, code: int, message: str, data: Any
+) -> None:
+    event = event_for(version, "tools/list", error=error)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
     assert isinstance(event.error, PeerError)

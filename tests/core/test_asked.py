@@ -17,7 +17,7 @@ def call(token: object = None, related: Any = None, *, progress: bool = False) -
     return Call("ping", None, DIALECTS[D], token, related, progress)
 
 
-def told(out: Outbox) -> list[tuple[Any, Any]]:
+def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
     """Which requests the peer was told to be given up, and why."""
     found = []
     for message in out.take():
@@ -43,7 +43,7 @@ def test_outgoing_requests_cancel_notifies_peer_once() -> None:
     asked.give_up(1, "twice")
     asked.give_up(2, "what opens is not cancelled")
     asked.give_up(9, "unknown")
-    assert told(out) == [(1, "why")]
+    assert cancelled_ids_and_reasons(out) == [(1, "why")]
     assert list(asked.table) == [2]
 
 
@@ -52,7 +52,7 @@ def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
     for related in (5, "5", None, 5):
         asked.add(call(related=related))
     asked.give_up_for(5)
-    assert [id for id, _ in told(out)] == [1, 4]
+    assert [id for id, _ in cancelled_ids_and_reasons(out)] == [1, 4]
     assert list(asked.table) == [2, 3]
 
 
@@ -75,8 +75,8 @@ def test_outgoing_requests_fail_all_returns_tokens() -> None:
     for token in ("a", OPENING, "b"):
         asked.add(call(token))
     assert asked.lose_all(None) == ["a", "b"]
-    assert (asked.table, told(out)) == ({}, [])
+    assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [])
     for token in ("c", OPENING):
         asked.add(call(token))
     assert asked.lose_all("enough") == ["c"]
-    assert (asked.table, told(out)) == ({}, [(4, "enough")])
+    assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [(4, "enough")])

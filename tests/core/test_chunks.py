@@ -164,7 +164,7 @@ def recordings() -> dict[str, list[Any]]:
     return found
 
 
-def record() -> None:
+def write_recordings() -> None:
     for name, rows in recordings().items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (STREAMS / f"{name}.jsonl").write_text(text, "utf-8")
@@ -228,22 +228,22 @@ class Replay:
         seen = []
         while isinstance(event := self.talk.conn.next_event(), Struct):
             seen.append(event)
-            self.told.append(plain(event))
+            self.told.append(comparable(event))
             if isinstance(event, PeerReady):
                 for message in self.asked:
-                    ask(self.talk.conn, message)
+                    send_own(self.talk.conn, message)
         self.said += self.talk.says()
         return seen
 
 
-def ask(conn: Connection, message: Message) -> None:
+def send_own(conn: Connection, message: Message) -> None:
     params = dict(message.get("params", {}))
     meta = params.pop("_meta", {})
     id = conn.send_request(message["method"], params, token=message["id"], progress="progressToken" in meta)
     assert id == message["id"]
 
 
-def plain(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """An event in a form that two runs of the same stream can be compared by."""
     if isinstance(value, Method | Dialect):
         return repr(value)
@@ -252,10 +252,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, Exception):
         return type(value).__name__, str(value)
     if isinstance(value, Struct):
-        return type(value).__name__, *(plain(getattr(value, name)) for name in value.__struct_fields__)
+        return type(value).__name__, *(comparable(getattr(value, name)) for name in value.__struct_fields__)
     if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return [comparable(item) for item in value]
+    return {key: comparable(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 SIDES = [
@@ -265,7 +265,7 @@ SIDES = [
 
 
 @cache
-def whole(name: str, role: Role) -> tuple[list[Any], list[Message]]:
+def replayed_at_once(name: str, role: Role) -> tuple[list[Any], list[Message]]:
     replay = Replay(stream(name, role)).hears(stream(name, role).heard)
     return replay.told, replay.said
 
@@ -294,7 +294,7 @@ KINDS = {
 @pytest.mark.parametrize("role", Role)
 def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
     """Or the comparisons below would compare little."""
-    told, said = whole(version, role)
+    told, said = replayed_at_once(version, role)
     found = {event[0] for event in told}
     if DIALECTS[version].stateful:
         assert found == KINDS[role]
@@ -316,7 +316,7 @@ def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
 def test_stream_byte_by_byte_gives_same_events(name: str, role: Role) -> None:
     heard = stream(name, role).heard
     replay = Replay(stream(name, role)).hears(*(heard[i : i + 1] for i in range(len(heard))))
-    assert (replay.told, replay.said) == whole(name, role)
+    assert (replay.told, replay.said) == replayed_at_once(name, role)
 
 
 @pytest.mark.parametrize(("name", "role"), SIDES)
@@ -326,7 +326,7 @@ def test_stream_in_random_chunks_gives_same_events(name: str, role: Role, data: 
     heard = stream(name, role).heard
     cuts = data.draw(st.lists(st.integers(1, len(heard) - 1), max_size=30))
     replay = Replay(stream(name, role)).hears(*chunks(heard, cuts))
-    assert (replay.told, replay.said) == whole(name, role)
+    assert (replay.told, replay.said) == replayed_at_once(name, role)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -337,7 +337,7 @@ def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
     for said in stream(version, role).heard.split(b"\n")[:-1]:
         replay.talk.conn.receive_message(said, 0.0)
         replay.look()
-    assert (replay.told, replay.said) == whole(version, role)
+    assert (replay.told, replay.said) == replayed_at_once(version, role)
 
 
 @pytest.mark.requirement("RPC-17", "LIFE-17")
@@ -345,7 +345,7 @@ def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
 def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
     """What was heard so far, perhaps half a message, and one end. Never an exception."""
     heard = stream(name, role).heard
-    told, _ = whole(name, role)
+    told, _ = replayed_at_once(name, role)
     for end in range(len(heard) + 1):
         replay = Replay(stream(name, role)).hears(*[heard[:end]] * (end > 0))
         assert replay.told == told[: len(replay.told)]
@@ -359,10 +359,10 @@ def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
 
 def test_recording_speaks_its_own_revision() -> None:
     for version in VERSIONS:
-        told, _ = whole(version, CLIENT)
+        told, _ = replayed_at_once(version, CLIENT)
         assert told[0][0] == "PeerReady"
         assert told[0][1][1] == f"<Dialect {version}>"
 
 
 if __name__ == "__main__":
-    record()
+    write_recordings()

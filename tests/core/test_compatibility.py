@@ -132,7 +132,9 @@ MATRIX: list[Any] = [
 )
 @pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-4", "PROBE-12")
 @pytest.mark.parametrize(("client", "server", "outcome"), MATRIX)
-def test_client_and_server_revisions_negotiate_newest_common(client: tuple[str, ...], server: tuple[str, ...], outcome: str) -> None:
+def test_client_and_server_revisions_negotiate_newest_common(
+    client: tuple[str, ...], server: tuple[str, ...], outcome: str
+) -> None:
     pair = ConnectionPair(client=client_config(*client), server=server_config(*server))
     if outcome in DIALECTS:
         pair.open()

@@ -67,7 +67,9 @@ def test_config_limits_default_by_role(capabilities: Any, limits: Limits | None,
     ("versions", "stateful", "stateless"),
     [(ALL, [*reversed(STATEFUL)], [E]), ([A, D], [D, A], []), ([E], [], [E]), (iter([B]), [B], [])],
 )
-def test_config_dialects_are_sorted_newest_first(versions: Any, stateful: list[str], stateless: list[str]) -> None:
+def test_config_dialects_are_sorted_newest_first(
+    versions: Any, stateful: list[str], stateless: list[str]
+) -> None:
     config = Config(SERVER_INFO, SERVER_OFFERS, versions=versions)
     assert [dialect.version for dialect in config.stateful] == stateful
     assert [dialect.version for dialect in config.stateless] == stateless

@@ -92,7 +92,7 @@ AUDIO_ITSELF = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
 BARE, BARE_META = {"type": "text", "text": "hello"}, {"type": "text", "text": "hello", "_meta": {"k": 1}}
 
 
-def said(version: str, value: Any) -> Any:
+def encoded(version: str, value: Any) -> Any:
     return json.loads(DIALECTS[version].encode(value))
 
 
@@ -111,7 +111,7 @@ CALL = t.CallToolResult(content=[TEXT, AUDIO, LINK], structured_content={"a": 1}
 )
 def test_fit_replaces_content_missing_in_revision(version: str, content: Any, structured: bool) -> None:
     before = asdict(CALL)
-    assert said(version, CALL) == {"content": content} | (
+    assert encoded(version, CALL) == {"content": content} | (
         {"structuredContent": {"a": 1}} if structured else {}
     )
     assert asdict(CALL) == before
@@ -134,13 +134,13 @@ def test_fit_replaces_content_missing_in_revision(version: str, content: Any, st
 def test_fit_replaces_single_content_block(version: str, block: Any, expected: Any) -> None:
     """The content of a message is a block, not a list of them."""
     result = t.GetPromptResult(messages=[t.PromptMessage(role="user", content=block)])
-    assert said(version, result) == {"messages": [{"role": "user", "content": expected}]}
+    assert encoded(version, result) == {"messages": [{"role": "user", "content": expected}]}
     assert result.messages[0].content is block
 
 
 def test_fit_resource_link_text_uses_title() -> None:
     link = t.ResourceLink(uri="x:y", name="n", title="The file")
-    assert said(A, t.CallToolResult(content=[link])) == {
+    assert encoded(A, t.CallToolResult(content=[link])) == {
         "content": [{"type": "text", "text": "The file: x:y"}]
     }
 
@@ -165,7 +165,7 @@ def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
         with pytest.raises(LocalProtocolError, match=r"2025-06-18 cannot say this ElicitParams: .*form mode"):
             DIALECTS[version].encode(params)
     else:
-        assert said(version, params) == {
+        assert encoded(version, params) == {
             "mode": "url",
             "message": "m",
             "url": "https://x",
@@ -179,13 +179,13 @@ def test_fit_adds_required_cache_hints(version: str) -> None:
     expected = (
         {"tools": []} if DIALECTS[version].stateful else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
     )
-    assert said(version, t.ListToolsResult(tools=[])) == expected
+    assert encoded(version, t.ListToolsResult(tools=[])) == expected
 
 
 def test_fit_keeps_given_cache_hints() -> None:
     result = t.ListToolsResult(tools=[], ttl_ms=60_000, cache_scope="public")
-    assert said(E, result) == {"tools": [], "ttlMs": 60_000, "cacheScope": "public"}
-    assert said(D, result) == {"tools": []}
+    assert encoded(E, result) == {"tools": [], "ttlMs": 60_000, "cacheScope": "public"}
+    assert encoded(D, result) == {"tools": []}
 
 
 @pytest.mark.requirement("META-19")
@@ -211,7 +211,7 @@ def test_fit_removes_fields_missing_in_revision(version: str, there: set[str]) -
         execution=t.ToolExecution(task_support="optional"),
         meta={"k": 1},
     )
-    (found,) = said(version, t.ListToolsResult(tools=[tool]))["tools"]
+    (found,) = encoded(version, t.ListToolsResult(tools=[tool]))["tools"]
     assert found.keys() == there | {"name", "description", "inputSchema"}
     if "icons" in there:
         assert found["icons"] == [
@@ -305,6 +305,8 @@ def test_best_returns_first_spoken_that_is_offered(spoken: Any, offered: Any, ex
         ("", (A,), A),
     ],
 )
-def test_negotiate_returns_requested_or_newest(requested: str, served: tuple[str, ...], answered: str) -> None:
+def test_negotiate_returns_requested_or_newest(
+    requested: str, served: tuple[str, ...], answered: str
+) -> None:
     rows = known(served)
     assert negotiate(requested, rows).version == answered

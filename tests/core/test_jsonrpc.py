@@ -330,7 +330,9 @@ BAD: list[Any] = [
 
 @pytest.mark.requirement("RPC-3", "RPC-9", "RPC-10", "RPC-17", "RPC-26")
 @pytest.mark.parametrize(("sent", "fault", "id", "looks", "words"), BAD)
-def test_decode_invalid_message_raises_bad_message(sent: str | bytes, fault: Fault, id: Any, looks: str, words: str) -> None:
+def test_decode_invalid_message_raises_bad_message(
+    sent: str | bytes, fault: Fault, id: Any, looks: str, words: str
+) -> None:
     data = sent if isinstance(sent, bytes) else sent.encode()
     with pytest.raises(BadMessage) as caught:
         decode(data, method_limit=32, id_limit=16)
@@ -458,7 +460,9 @@ IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 @given(
     IDS, st.text(max_size=60), st.dictionaries(st.text(), JSON, max_size=3), st.booleans(), st.integers(0, 4)
 )
-def test_decode_accepts_output_of_other_encoders(id: Any, method: str, params: Any, escape: bool, indent: int) -> None:
+def test_decode_accepts_output_of_other_encoders(
+    id: Any, method: str, params: Any, escape: bool, indent: int
+) -> None:
     """However another library may write it."""
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     for data in (

@@ -8,7 +8,7 @@ from mcp_core import Kind, Outgoing
 from mcp_core._outbox import Outbox
 
 
-def box(*messages: Outgoing) -> Outbox:
+def outbox_of(*messages: Outgoing) -> Outbox:
     outbox = Outbox()
     for message in messages:
         outbox.put(message)
@@ -16,7 +16,7 @@ def box(*messages: Outgoing) -> Outbox:
 
 
 def test_outbox_empty_has_nothing() -> None:
-    outbox = box()
+    outbox = outbox_of()
     assert outbox.queued == 0
     assert outbox.take() == []
     assert outbox.take_lines() == b""
@@ -24,7 +24,7 @@ def test_outbox_empty_has_nothing() -> None:
 
 def test_outbox_take_returns_messages_once_in_order() -> None:
     first, second = Outgoing(b"{}", Kind.REQUEST, 1, None, "m"), Outgoing(b"[]", Kind.ANSWER, "x")
-    outbox = box(first, second)
+    outbox = outbox_of(first, second)
     assert outbox.queued == 4
     assert outbox.take() == [first, second]
     assert outbox.queued == 0
@@ -33,7 +33,7 @@ def test_outbox_take_returns_messages_once_in_order() -> None:
 
 @pytest.mark.requirement("STDIO-1")
 def test_outbox_take_lines_returns_one_message_per_line() -> None:
-    outbox = box(
+    outbox = outbox_of(
         Outgoing(b'{"a":1}', Kind.NOTIFICATION),
         Outgoing(b'{\n "b": "c\\n"\n}', Kind.ANSWER, 1),
         Outgoing(b"{}", Kind.CANCEL),
@@ -60,10 +60,12 @@ def test_outbox_take_lines_returns_one_message_per_line() -> None:
         (Outgoing(b"", Kind.CANCEL, 7), None),
     ],
 )
-def test_outgoing_message_belongs_to_request_of_peer(message: Outgoing, peers_request: int | str | None) -> None:
+def test_outgoing_message_belongs_to_request_of_peer(
+    message: Outgoing, peers_request: int | str | None
+) -> None:
     assert message.peers_request == peers_request
     message.data = b"12345"
-    outbox = box(message)
+    outbox = outbox_of(message)
     assert outbox.queued == 5
     for id in (1, "1", 7):
         same = id == peers_request

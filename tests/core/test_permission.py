@@ -83,7 +83,9 @@ def test_may_request_allowed_requests(role: Role, version: str, method: str, sta
         (SERVER, E, "notifications/message", State.READY, "sends no requests"),
     ],
 )
-def test_may_request_disallowed_requests_raise(role: Role, version: str, method: str, state: State, words: str) -> None:
+def test_may_request_disallowed_requests_raise(
+    role: Role, version: str, method: str, state: State, words: str
+) -> None:
     with pytest.raises(LocalProtocolError, match=words):
         may_request(method, peer_of(role, version), role, CONFIGS[role], state)
 
@@ -100,7 +102,9 @@ def test_may_request_disallowed_requests_raise(role: Role, version: str, method:
         (SERVER, D, "roots/list", {"roots": {}}),
     ],
 )
-def test_may_request_undeclared_capability_raises(role: Role, version: str, method: str, missing: Any) -> None:
+def test_may_request_undeclared_capability_raises(
+    role: Role, version: str, method: str, missing: Any
+) -> None:
     nothing = t.ServerCapabilities() if role is CLIENT else t.ClientCapabilities()
     peer = peer_of(role, version, nothing)
     with pytest.raises(
@@ -146,7 +150,9 @@ def test_may_notify_allowed_notifications(role: Role, version: str, method: str,
         (SERVER, D, "notifications/tools/list_changed", State.CLOSING, "not possible when CLOSING"),
     ],
 )
-def test_may_notify_disallowed_notifications_raise(role: Role, version: str, method: str, state: State, words: str) -> None:
+def test_may_notify_disallowed_notifications_raise(
+    role: Role, version: str, method: str, state: State, words: str
+) -> None:
     with pytest.raises(LocalProtocolError, match=words):
         may_notify(method, peer_of(role, version), role, CONFIGS[role], state)
 

@@ -49,7 +49,9 @@ def initialized(version: str) -> t.InitializeResult:
         ),
     ],
 )
-def test_builtin_result_depends_on_config_and_peer(method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None) -> None:
+def test_builtin_result_depends_on_config_and_peer(
+    method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None
+) -> None:
     assert REPLIES[method](CONFIG, params, peer) == (result, remembered)
 
 

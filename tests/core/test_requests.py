@@ -18,7 +18,7 @@ TERMS = server_config().terms[Role.SERVER][PEER.dialect]
 ROW = METHODS[0]
 
 
-def table(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
+def requests_with(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
     return Requests(Limits(in_flight=in_flight, waiting=waiting, pause=pause))
 
 
@@ -34,7 +34,7 @@ def waiting_ids(requests: Requests) -> list[Any]:
 
 
 def test_incoming_requests_in_flight_then_waiting_then_rejected() -> None:
-    requests = table()
+    requests = requests_with()
     assert add(requests, 1, 2, 3, 4, 5) == [True, True, False, False, None]
     assert (list(requests.table), requests.in_flight, len(requests.lane)) == ([1, 2, 3, 4], 2, 2)
     assert requests.next_waiting() is None
@@ -48,7 +48,7 @@ def test_incoming_requests_in_flight_then_waiting_then_rejected() -> None:
 
 
 def test_incoming_requests_waiting_are_not_overtaken() -> None:
-    requests = table(in_flight=2)
+    requests = requests_with(in_flight=2)
     assert add(requests, 1, 2, 3) == [True, True, False]
     del requests.table[1]
     del requests.table[2]
@@ -58,7 +58,7 @@ def test_incoming_requests_waiting_are_not_overtaken() -> None:
 
 @pytest.mark.requirement("RPC-6")
 def test_incoming_requests_distinguish_id_types() -> None:
-    requests = table()
+    requests = requests_with()
     assert add(requests, 1, "1") == [True, True]
     assert requests.cancel("1") is True
     assert requests.table["1"].life is Life.CANCELLED
@@ -67,7 +67,7 @@ def test_incoming_requests_distinguish_id_types() -> None:
 
 @pytest.mark.requirement("CXL-8")
 def test_incoming_requests_cancel_by_phase() -> None:
-    requests = table()
+    requests = requests_with()
     add(requests, 1, 2, 3, "3")
     assert requests.cancel(1) is True
     assert requests.cancel(1) is None  # twice
@@ -82,7 +82,7 @@ def test_incoming_requests_cancel_by_phase() -> None:
 
 
 def test_incoming_requests_cancel_all_returns_running() -> None:
-    requests = table(in_flight=3)
+    requests = requests_with(in_flight=3)
     add(requests, 1, 2, 3, 4)
     requests.cancel(2)
     assert requests.end_all() == [1, 3]
@@ -91,7 +91,7 @@ def test_incoming_requests_cancel_all_returns_running() -> None:
 
 
 def test_incoming_requests_full_queue_pauses() -> None:
-    requests = table()
+    requests = requests_with()
     add(requests, 1, 2, 3)
     assert not requests.must_pause(0.0, calling=False)
     assert requests.escape is None
@@ -104,7 +104,7 @@ def test_incoming_requests_full_queue_pauses() -> None:
 
 
 def test_incoming_requests_free_place_ends_pause() -> None:
-    requests = table()
+    requests = requests_with()
     add(requests, 1, 2, 3, 4)
     assert requests.must_pause(2.0, calling=False)
     del requests.table[1]
@@ -117,7 +117,7 @@ def test_incoming_requests_free_place_ends_pause() -> None:
 
 
 def test_incoming_requests_pause_times_out() -> None:
-    requests = table()
+    requests = requests_with()
     add(requests, 1, 2, 3, 4)
     requests.escape_if_due(100.0)
     assert requests.must_pause(2.0, calling=False)
@@ -137,7 +137,7 @@ def test_incoming_requests_pause_times_out() -> None:
 
 @pytest.mark.parametrize("waiting", [1, 2])
 def test_incoming_requests_each_pause_has_full_timeout(waiting: int) -> None:
-    requests = table(in_flight=1, waiting=waiting)
+    requests = requests_with(in_flight=1, waiting=waiting)
     add(requests, *range(1 + waiting))
     assert requests.must_pause(2.0, calling=False)
     requests.escape_if_due(7.0)
@@ -153,7 +153,7 @@ def test_incoming_requests_each_pause_has_full_timeout(waiting: int) -> None:
 
 @pytest.mark.parametrize("in_flight", [1, 3])
 def test_incoming_requests_without_queue_never_wait(in_flight: int) -> None:
-    requests = table(in_flight=in_flight, waiting=0)
+    requests = requests_with(in_flight=in_flight, waiting=0)
     assert add(requests, *range(in_flight), "x") == [True] * in_flight + [None]
     del requests.table[0]
     assert add(requests, "x") == [True]

@@ -94,15 +94,17 @@ PARAMS: list[Any] = [
 
 @pytest.mark.requirement("META-1", "META-6", "META-7", "META-13", "META-14")
 @pytest.mark.parametrize(("version", "params", "meta", "token", "expected"), PARAMS)
-def test_encode_request_params_adds_meta(version: str, params: Any, meta: Any, token: Any, expected: Any) -> None:
+def test_encode_request_params_adds_meta(
+    version: str, params: Any, meta: Any, token: Any, expected: Any
+) -> None:
     terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     before = deepcopy(meta), repr(params)
     data = stamped_params(terms, params, meta, token)
-    assert (json.loads(data, object_pairs_hook=no_twins) if data is not None else None) == expected
+    assert (json.loads(data, object_pairs_hook=reject_duplicates) if data is not None else None) == expected
     assert (meta, repr(params)) == before
 
 
-def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     assert len(dict(pairs)) == len(pairs), pairs
     return dict(pairs)
 
@@ -118,7 +120,9 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("version", [D, E])
-def test_encode_request_params_reserved_meta_raises(version: str, params: Any, meta: Any, member: str) -> None:
+def test_encode_request_params_reserved_meta_raises(
+    version: str, params: Any, meta: Any, member: str
+) -> None:
     terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     with pytest.raises(LocalProtocolError, match=f"_meta.{member} is written by the connection"):
         stamped_params(terms, params, meta, None)
@@ -171,5 +175,5 @@ def test_encode_result_adds_constant_members(version: str, result: Any, expected
     terms = server_config().terms[Role.SERVER][DIALECTS[version]]
     before = repr(result)
     data = encode_result(1, *stamped_result(terms, result))
-    assert json.loads(data, object_pairs_hook=no_twins)["result"] == expected
+    assert json.loads(data, object_pairs_hook=reject_duplicates)["result"] == expected
     assert repr(result) == before

@@ -112,7 +112,7 @@ ASKED_BACK: list[Any] = [
 ]
 
 
-def plain(result: Any) -> Any:
+def without_added_members(result: Any) -> Any:
     """A result without what the revision adds to it."""
     changes: dict[str, Any] = {"meta": None, "result_type": None}
     if isinstance(result, t.CacheableResult):
@@ -127,13 +127,15 @@ def plain(result: Any) -> Any:
 def test_pair_client_request_gets_result(pair: ConnectionPair, method: str, params: Any, answer: Any) -> None:
     asked = pair.request(method, params)
     assert asked.peer.dialect is pair.client.peer.dialect  # type: ignore[union-attr]
-    assert plain(pair.result(asked, answer)) == plain(answer)
+    assert without_added_members(pair.result(asked, answer)) == without_added_members(answer)
     assert pair.silent()
 
 
 @pytest.mark.requirement("RPC-6", "RPC-7")
 @pytest.mark.parametrize(("since", "method", "params", "answer"), ASKED_BACK)
-def test_pair_server_request_gets_result(session: ConnectionPair, since: str, method: str, params: Any, answer: Any) -> None:
+def test_pair_server_request_gets_result(
+    session: ConnectionPair, since: str, method: str, params: Any, answer: Any
+) -> None:
     version, _ = session.versions
     if version in VERSIONS[: VERSIONS.index(since)]:
         with pytest.raises(LocalProtocolError, match="not something that a server sends"):

@@ -37,21 +37,21 @@ def examples(revision: str) -> list[Any]:
     ]
 
 
-def parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any]]:
+def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any]]:
     """What of an example has a Struct of ours: the type to read it as, and the value."""
     if name == "InputRequests":
         return [(dict[str, t.InputRequest], value)]
     if name == "InputResponses":
         return [(next(ANSWERS[key] for key in ANSWERS if key in answer), answer) for answer in value.values()]
     if name.endswith("ResultResponse"):
-        return parts(revision, name.removesuffix("Response"), value["result"])
+        return decodable_parts(revision, name.removesuffix("Response"), value["result"])
     if name.endswith("Error") and "error" in value:
         data = [(struct, value["error"]["data"]) for struct in structs_for(f"{name}.error.data")]
         return [(t.ErrorData, value["error"]), *data]
     if name.endswith(("Request", "Notification")):
         if revision == R_2026_07_28 and structs_for(name):
             return [(structs_for(name)[0], {key: value[key] for key in ("method", "params") if key in value})]
-        return parts(revision, f"{name}Params", value.get("params", {}))
+        return decodable_parts(revision, f"{name}Params", value.get("params", {}))
     return [(functools.reduce(operator.or_, structs_for(name)), value)]
 
 
@@ -69,14 +69,14 @@ ROWS: Final = [row for revision in REVISIONS for row in examples(revision)]
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
 def test_examples_round_trip(revision: str, name: str, value: Any) -> None:
-    for type, part in parts(revision, name, value):
+    for type, part in decodable_parts(revision, name, value):
         ours = msgspec.json.decode(json.dumps(part), type=type)
         assert json.loads(msgspec.json.encode(ours)) == without_defaults(part)
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
 def test_examples_null_is_absent_and_unknown_ignored(revision: str, name: str, value: Any) -> None:
-    for type, part in parts(revision, name, value):
+    for type, part in decodable_parts(revision, name, value):
         plain = msgspec.json.decode(json.dumps(part), type=type)
         if not isinstance(plain, Struct):
             continue
@@ -91,7 +91,7 @@ def test_examples_null_is_absent_and_unknown_ignored(revision: str, name: str, v
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
 def test_examples_use_only_admitted_fields(revision: str, name: str, value: Any) -> None:
-    for type, part in parts(revision, name, value):
+    for type, part in decodable_parts(revision, name, value):
         for struct in structs_in(msgspec.json.decode(json.dumps(part), type=type)):
             assert admits(struct.__class__, None, revision), struct
             for field in fields(struct):

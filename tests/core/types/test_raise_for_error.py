@@ -22,7 +22,9 @@ def test_raise_for_error_success_returns_result() -> None:
         ([], "the tool failed and did not say why"),
     ],
 )
-def test_raise_for_error_failure_raises_tool_error(content: list[TextContent | ImageContent], says: str) -> None:
+def test_raise_for_error_failure_raises_tool_error(
+    content: list[TextContent | ImageContent], says: str
+) -> None:
     with pytest.raises(ToolError) as caught:
         CallToolResult(content=[*content], is_error=True).raise_for_error()
     assert str(caught.value) == says

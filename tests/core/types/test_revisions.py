@@ -43,7 +43,9 @@ def test_revisions_are_sorted_oldest_first() -> None:
         (t.ElicitResult, "meta", (A, B, C, D)),
     ],
 )
-def test_gates_admit_field_in_revisions(type: type[t.Shape], field: str | None, revisions: tuple[str, ...]) -> None:
+def test_gates_admit_field_in_revisions(
+    type: type[t.Shape], field: str | None, revisions: tuple[str, ...]
+) -> None:
     assert tuple(revision for revision in REVISIONS if admits(type, field, revision)) == revisions
 
 

@@ -98,7 +98,7 @@ UNLISTED: Final[Mapping[tuple[type[Struct], str], tuple[str, ...]]] = {
 Properties = dict[str, bool]  # JSON name -> required
 
 
-def official(revision: str) -> dict[str, Properties]:
+def schema_types(revision: str) -> dict[str, Properties]:
     """The object types of a revision; the tasks extension belongs to the newest."""
     text = (Path(__file__).parents[2] / "spec" / "shapes.json").read_text()
     everything: dict[str, dict[str, str]] = json.loads(text)
@@ -118,7 +118,7 @@ def is_envelope(properties: Properties, revision: str) -> bool:
 
 
 def pairs(revision: str) -> Iterator[tuple[str, type[Struct], Properties]]:
-    for path, properties in official(revision).items():
+    for path, properties in schema_types(revision).items():
         if not is_envelope(properties, revision):
             for struct in structs_for(path):
                 yield path, struct, properties
@@ -134,7 +134,7 @@ def is_lenient(struct: type[Struct], field: str) -> bool:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_schema_types_have_struct_or_reason(revision: str) -> None:
-    for path, properties in official(revision).items():
+    for path, properties in schema_types(revision).items():
         if not properties:
             continue  # an object whose presence counts, or that is open: kept as a dict
         shaped = bool(structs_for(path)) and not is_envelope(properties, revision)
@@ -202,7 +202,7 @@ def test_schema_exceptions_are_all_used() -> None:
     }
     for base, name, _ in LENIENT:
         assert any(issubclass(struct, base) and field == name for struct, field in required), (base, name)
-    paths = {one_name(path) for revision in REVISIONS for path in official(revision)}
+    paths = {one_name(path) for revision in REVISIONS for path in schema_types(revision)}
     for pattern, _ in NOT_STRUCTS:
         assert any(re.fullmatch(pattern, path) for path in paths), pattern
 
@@ -216,4 +216,4 @@ def test_schema_exceptions_are_all_used() -> None:
     ],
 )
 def test_schema_meta_keys_match(key: str, path: str) -> None:
-    assert key in official(R_2026_07_28)[path]
+    assert key in schema_types(R_2026_07_28)[path]
