@@ -34,6 +34,13 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._intake import Via
+from tests.core.connection_setup import (
+    CLIENT,
+    EMPTY,
+    ERROR,
+    SERVER,
+    NotJson,
+)
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -67,11 +74,6 @@ from tests.core.helpers import (
     server,
     server_config,
 )
-
-SERVER, CLIENT = Role.SERVER, Role.CLIENT
-EMPTY = t.EmptyResult()
-BUSY = t.ErrorData(code=-32000, message="no")
-
 
 # -- Facts ---------------------------------------------------------------------------------------------------
 
@@ -237,7 +239,7 @@ def test_send_result_to_unknown_request_raises(id: Any) -> None:
     talk.hears(call(1))
     sends: list[Callable[[], bool]] = [
         lambda: talk.conn.send_result(id, EMPTY),
-        lambda: talk.conn.send_error(id, BUSY),
+        lambda: talk.conn.send_error(id, ERROR),
     ]
     for send in sends:
         with pytest.raises(LocalProtocolError, match=f"no request {id!r} to answer"):
@@ -250,24 +252,20 @@ def test_send_error_after_result_raises() -> None:
     talk.hears(call(1))
     talk.conn.send_result(1, EMPTY)
     with pytest.raises(LocalProtocolError, match="answered before"):
-        talk.conn.send_error(1, BUSY)
-
-
-class Unsayable:
-    pass
+        talk.conn.send_error(1, ERROR)
 
 
 def test_send_result_not_json_leaves_request_open() -> None:
     talk = server()
     talk.hears(call(1))
     sends: list[Callable[[], bool]] = [
-        lambda: talk.conn.send_result(1, {"a": Unsayable()}),
-        lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=Unsayable())),
+        lambda: talk.conn.send_result(1, {"a": NotJson()}),
+        lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=NotJson())),
     ]
     for send in sends:
         with pytest.raises(TypeError):
             send()
-    assert talk.conn.send_error(1, BUSY)
+    assert talk.conn.send_error(1, ERROR)
     assert talk.says() == [error(1)]
 
 
@@ -463,7 +461,7 @@ def test_send_request_invalid_sends_nothing_and_uses_no_id() -> None:
         with pytest.raises(LocalProtocolError):
             talk.conn.send_request(method, params, meta=meta)
     with pytest.raises(TypeError):
-        talk.conn.send_request("tools/call", {"name": Unsayable()})
+        talk.conn.send_request("tools/call", {"name": NotJson()})
     assert talk.says() == []
     assert talk.conn.send_request("tools/list") == 2  # 1 was the handshake
 

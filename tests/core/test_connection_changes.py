@@ -17,13 +17,22 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._subscriptions import Change
+from tests.core.connection_setup import (
+    PROMPTS,
+    RESOURCE,
+    RESOURCES,
+    SUBSCRIPTION_ID,
+    TOOLS,
+    listen_request,
+    sent_changes,
+    subscribed_server,
+)
 from tests.core.helpers import (
     INITIALIZED,
     STATEFUL,
     VERSIONS,
     D,
     E,
-    Message,
     Talk,
     assert_error,
     call,
@@ -42,32 +51,6 @@ from tests.core.helpers import (
     server_config,
 )
 
-TOOLS, PROMPTS, RESOURCES, ONE = Change("tools"), Change("prompts"), Change("resources"), Change(uri="x:1")
-ID = "io.modelcontextprotocol/subscriptionId"
-
-
-def listen(id: Any, **wanted: Any) -> Message:
-    return modern(id, "subscriptions/listen", {"notifications": wanted})
-
-
-def listening(id: Any = 1, **limits: Any) -> Talk:
-    """A server with a client that listens to tools and to one resource."""
-    talk = server(E, **limits)
-    answer = talk.answer(listen(id, toolsListChanged=True, resourceSubscriptions=["x:1"]))
-    assert answer == notification(
-        "notifications/subscriptions/acknowledged",
-        {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["x:1"]}, "_meta": {ID: id}},
-    )
-    return talk
-
-
-def told(talk: Talk) -> list[tuple[str, Any]]:
-    return [
-        (message["method"], message.get("params", {}).get("uri", message.get("params", {}).get("_meta")))
-        for message in talk.says()
-    ]
-
-
 # -- Sessions ------------------------------------------------------------------------------------------------------------
 
 
@@ -78,20 +61,20 @@ def test_session_gets_list_changes_and_subscribed_resources(version: str) -> Non
     assert talk.conn.send_change(TOOLS)
     assert talk.conn.send_change(PROMPTS)
     assert talk.conn.send_change(RESOURCES)
-    assert not talk.conn.send_change(ONE)
+    assert not talk.conn.send_change(RESOURCE)
     assert (
         talk.says()
         == [
             notification(f"notifications/{name}/list_changed", {})
             for name in ("tools", "prompts", "resources")
         ]
-        or told(talk) == []
+        or sent_changes(talk) == []
     )
     assert talk.answer(request(1, "resources/subscribe", {"uri": "x:1"})) == result(1)
-    assert talk.conn.send_change(ONE)
-    assert told(talk) == [("notifications/resources/updated", "x:1")]
+    assert talk.conn.send_change(RESOURCE)
+    assert sent_changes(talk) == [("notifications/resources/updated", "x:1")]
     assert talk.answer(request(2, "resources/unsubscribe", {"uri": "x:1"})) == result(2)
-    assert not talk.conn.send_change(ONE)
+    assert not talk.conn.send_change(RESOURCE)
     assert talk.says() == []
 
 
@@ -103,7 +86,7 @@ def test_changes_during_handshake_are_sent_after_it() -> None:
     assert talk.says() == []
     talk.hears(INITIALIZED)
     assert talk.conn.queued() > 0  # so that a driver knows that there is something to write
-    assert told(talk) == [("notifications/tools/list_changed", None)]
+    assert sent_changes(talk) == [("notifications/tools/list_changed", None)]
 
 
 def test_changes_without_declared_capability_not_sent() -> None:
@@ -118,18 +101,20 @@ def test_changes_without_declared_capability_not_sent() -> None:
 @pytest.mark.requirement("META-12", "SUB-1", "SUB-2", "SUB-3", "SUB-4", "SUB-6", "SUB-8")
 @pytest.mark.parametrize("id", [1, "1", 0])
 def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
-    talk = listening(id)
+    talk = subscribed_server(id)
     assert talk.conn.stats().in_flight == 0  # it needs no handler, and takes nobody's place
     assert not talk.conn.send_change(PROMPTS)
     assert talk.conn.send_change(TOOLS)
     (message,) = talk.conn.messages_to_send()
     assert (message.related, type(message.related)) == (id, type(id))
-    assert talk.conn.send_change(ONE)
-    assert talk.says() == [notification("notifications/resources/updated", {"uri": "x:1", "_meta": {ID: id}})]
+    assert talk.conn.send_change(RESOURCE)
+    assert talk.says() == [
+        notification("notifications/resources/updated", {"uri": "x:1", "_meta": {SUBSCRIPTION_ID: id}})
+    ]
 
 
 def test_listen_id_is_in_use_until_its_end() -> None:
-    talk = listening(1)
+    talk = subscribed_server(1)
     assert_error(talk.refusal(call(1, E)), -32600, 1, "still in use")
     assert kinds(talk.hears(call("1", E))) == ["RequestReceived"]
     talk.hears(cancelled(1))
@@ -138,7 +123,7 @@ def test_listen_id_is_in_use_until_its_end() -> None:
 
 @pytest.mark.requirement("SUB-7")
 def test_listen_cancelled_gets_no_changes() -> None:
-    talk = listening(1)
+    talk = subscribed_server(1)
     talk.conn.send_change(TOOLS)
     talk.says()
     assert talk.hears(cancelled(1)) == []
@@ -158,13 +143,16 @@ def test_listen_gets_no_progress_or_log_messages() -> None:
 
 
 def test_listen_over_limit_rejected() -> None:
-    talk = listening(1, listens=1, uris=2, uri=8)
-    assert_error(talk.refusal(listen(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
+    talk = subscribed_server(1, listens=1, uris=2, uri=8)
+    assert_error(talk.refusal(listen_request(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
     talk.hears(cancelled(1))
     uris = ["x:1", "x:2", "x:3"]
-    assert_error(talk.refusal(listen(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs")
+    assert_error(talk.refusal(listen_request(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs")
     assert_error(
-        talk.refusal(listen(4, resourceSubscriptions=["x:1234567"])), -32602, 4, "at most 8 characters"
+        talk.refusal(listen_request(4, resourceSubscriptions=["x:1234567"])),
+        -32602,
+        4,
+        "at most 8 characters",
     )
     talk = server(D, uris=1)
     talk.answer(request(1, "resources/subscribe", {"uri": "x:1"}))
@@ -177,7 +165,7 @@ def test_listen_over_limit_rejected() -> None:
 def test_unread_changes_are_merged() -> None:
     talk = server(E, uris=2000)
     uris = [f"x:{'y' * 100}{n}" for n in range(1000)]
-    talk.hears(listen(1, toolsListChanged=True, resourceSubscriptions=uris))
+    talk.hears(listen_request(1, toolsListChanged=True, resourceSubscriptions=uris))
     talk.conn.messages_to_send()
     for _ in range(20):
         for uri in uris:
@@ -197,13 +185,13 @@ def test_unread_changes_are_merged() -> None:
 @pytest.mark.requirement("DEC-1")
 @pytest.mark.parametrize("end", ["wind_down", "close"])
 def test_listen_ended_by_server_gets_result(end: str) -> None:
-    talk = listening(1)
+    talk = subscribed_server(1)
     talk.hears(call(2, E))
     getattr(talk.conn, end)()
     farewell = only(talk.says())
     assert farewell["id"] == 1
     assert farewell["result"]["resultType"] == "complete"
-    assert farewell["result"]["_meta"][ID] == 1
+    assert farewell["result"]["_meta"][SUBSCRIPTION_ID] == 1
     assert not talk.conn.send_change(TOOLS)
     talk.conn.close()
     assert isinstance(talk.events()[-1], ConnectionClosed)
@@ -211,7 +199,7 @@ def test_listen_ended_by_server_gets_result(end: str) -> None:
 
 
 def test_listen_pending_changes_sent_before_result() -> None:
-    talk = listening(1)
+    talk = subscribed_server(1)
     talk.hears(call(2, E))
     talk.conn.send_result(2, {"content": [{"type": "text", "text": "x" * 20_000}]})
     talk.conn.send_change(TOOLS)
@@ -224,7 +212,7 @@ def test_listen_pending_changes_sent_before_result() -> None:
 
 
 def test_listen_after_eof_gets_nothing() -> None:
-    talk = listening(1)
+    talk = subscribed_server(1)
     assert kinds(talk.ends()) == ["ConnectionClosed"]
     assert talk.says() == []
     assert talk.state() is State.CLOSED
@@ -232,7 +220,7 @@ def test_listen_after_eof_gets_nothing() -> None:
 
 
 def test_listen_does_not_delay_close_at_eof() -> None:
-    talk = listening(1)
+    talk = subscribed_server(1)
     talk.hears(call(2, E))
     assert kinds(talk.ends()) == ["ConnectionClosed"]
     assert talk.state() is State.CLOSING

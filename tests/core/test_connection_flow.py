@@ -20,9 +20,14 @@ from mcp_core import (
     RequestCancelled,
     RequestReceived,
     ResultReceived,
-    Role,
 )
 from mcp_core import types as t
+from tests.core.connection_setup import (
+    CLIENT,
+    EMPTY,
+    ERROR,
+    SERVER,
+)
 from tests.core.helpers import (
     VERSIONS,
     B,
@@ -51,11 +56,6 @@ from tests.core.helpers import (
     server,
     server_config,
 )
-
-SERVER, CLIENT = Role.SERVER, Role.CLIENT
-EMPTY = t.EmptyResult()
-BUSY = t.ErrorData(code=-32000, message="no")
-
 
 # -- Progress ------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ def test_request_cancelled_keeps_id_until_handler_returns(version: str) -> None:
     assert talk.hears(cancelled(1)) == []
     received(talk.hears(call(1, version)), RequestReceived)
     talk.hears(cancelled(1))
-    assert not talk.conn.send_error(1, BUSY)
+    assert not talk.conn.send_error(1, ERROR)
     assert talk.says() == []
 
 

@@ -28,6 +28,16 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
+from tests.core.connection_setup import (
+    CLIENT,
+    DISCOVER_RESULT,
+    EMPTY,
+    ERROR,
+    INITIALIZE_RESULT,
+    SERVER,
+    initialize_response,
+    opening_client,
+)
 from tests.core.helpers import (
     INITIALIZED,
     SERVER_OFFERS,
@@ -35,7 +45,6 @@ from tests.core.helpers import (
     VERSIONS,
     D,
     E,
-    Message,
     Talk,
     assert_closed,
     assert_error,
@@ -56,29 +65,13 @@ from tests.core.helpers import (
     server_config,
 )
 
-SERVER, CLIENT = Role.SERVER, Role.CLIENT
-EMPTY = t.EmptyResult()
-BUSY = t.ErrorData(code=-32000, message="no")
-
-
 # -- Opening -------------------------------------------------------------------------------------------------
-
-
-def opening(*versions: str, **options: Any) -> tuple[Talk, Message]:
-    talk = Talk(Connection(CLIENT, client_config(*versions, **options)))
-    talk.now = 100.0
-    talk.conn.open(talk.now)
-    return talk, only(talk.says())
-
-
-GREETING = {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-DISCOVERY = {"supportedVersions": [E], "capabilities": {}}
 
 
 def test_open_twice_or_by_server_raises() -> None:
     with pytest.raises(LocalProtocolError, match="only a client"):
         Connection(SERVER, server_config()).open(0.0)
-    talk, _ = opening()
+    talk, _ = opening_client()
     with pytest.raises(LocalProtocolError, match="only once"):
         talk.conn.open(0.0)
 
@@ -86,14 +79,16 @@ def test_open_twice_or_by_server_raises() -> None:
 @pytest.mark.requirement("LIFE-1", "LIFE-7", "LIFE-8")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_client_handshake_ends_with_peer_ready(version: str) -> None:
-    talk, asked = opening(version)
+    talk, asked = opening_client(version)
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert asked["method"] == "initialize"
     assert asked["params"]["protocolVersion"] == version
     assert asked["params"]["clientInfo"] == {"name": "client", "version": "1"}
     assert ("elicitation" in asked["params"]["capabilities"]) == (version in VERSIONS[2:])
-    peer = received(talk.hears(result(asked["id"], GREETING | {"protocolVersion": version})), PeerReady).peer
+    peer = received(
+        talk.hears(result(asked["id"], INITIALIZE_RESULT | {"protocolVersion": version})), PeerReady
+    ).peer
     assert (
         peer == talk.conn.peer == Peer(DIALECTS[version], t.ServerCapabilities(), t.Implementation("s", "1"))
     )
@@ -102,11 +97,11 @@ def test_client_handshake_ends_with_peer_ready(version: str) -> None:
 
 
 def test_client_probe_ends_with_peer_ready() -> None:
-    talk, asked = opening()
+    talk, asked = opening_client()
     assert talk.probing()
     assert talk.conn.next_deadline() == 105.0
     assert asked["method"] == "server/discover"
-    assert received(talk.hears(result(asked["id"], DISCOVERY)), PeerReady).peer.dialect is DIALECTS[E]
+    assert received(talk.hears(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect is DIALECTS[E]
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert talk.says() == []
@@ -114,7 +109,7 @@ def test_client_probe_ends_with_peer_ready() -> None:
 
 @pytest.mark.requirement("PROBE-2")
 def test_client_probe_timeout_falls_back_to_handshake() -> None:
-    talk, asked = opening()
+    talk, asked = opening_client()
     assert talk.waits(4.9) == []
     assert talk.says() == []
     assert talk.waits(0.1) == []
@@ -122,14 +117,17 @@ def test_client_probe_timeout_falls_back_to_handshake() -> None:
     assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
     assert not talk.probing()
     # The probe is answered too late. That is no reason for anything as long as the handshake works.
-    assert talk.hears(result(asked["id"], DISCOVERY)) == []
-    assert received(talk.hears(result(handshake["id"], GREETING)), PeerReady).peer.dialect is DIALECTS[D]
+    assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
+    assert (
+        received(talk.hears(result(handshake["id"], INITIALIZE_RESULT)), PeerReady).peer.dialect
+        is DIALECTS[D]
+    )
 
 
 FAILURES: list[Any] = [
     pytest.param(lambda id: error(id, -32601), id="error"),
     pytest.param(lambda id: result(id, {}), id="unreadable"),
-    pytest.param(lambda id: result(id, GREETING | {"protocolVersion": "1"}), id="unknown revision"),
+    pytest.param(lambda id: result(id, INITIALIZE_RESULT | {"protocolVersion": "1"}), id="unknown revision"),
     pytest.param(lambda id: result(id) | error(id), id="no answer at all"),
     pytest.param(lambda id: None, id="silence"),
 ]
@@ -139,11 +137,11 @@ FAILURES: list[Any] = [
 @pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("modern_after_all", [True, False])
 def test_client_late_probe_result_used_if_handshake_fails(fails: Any, modern_after_all: bool) -> None:
-    talk, asked = opening(initialize_timeout=30.0)
+    talk, asked = opening_client(initialize_timeout=30.0)
     talk.waits(5.0)
     handshake = only(talk.says())
     if modern_after_all:
-        assert talk.hears(result(asked["id"], DISCOVERY)) == []
+        assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
     else:
         assert talk.hears(error(asked["id"], -32601)) == []
     answer = fails(handshake["id"])
@@ -163,7 +161,7 @@ def test_client_late_probe_result_used_if_handshake_fails(fails: Any, modern_aft
 
 @pytest.mark.requirement("ERR-10")
 def test_client_handshake_malformed_error_fails_open() -> None:
-    talk, asked = opening(D)
+    talk, asked = opening_client(D)
     odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
     assert_closed(talk.hears(odd), error=ConnectFailed, text="an error object that is none")
 
@@ -178,9 +176,9 @@ def test_open_with_known_peer_sends_nothing() -> None:
 
 
 def test_client_rejects_requests_while_opening() -> None:
-    talk, _ = opening()
+    talk, _ = opening_client()
     assert_error(talk.refusal(request(1, "roots/list")), -32600, 1)
-    talk, _ = opening(E)
+    talk, _ = opening_client(E)
     assert_rejected(talk.hears(request(1, "roots/list")))
     assert talk.says() == []  # a client of that era answers nothing
 
@@ -226,7 +224,7 @@ def test_eof_at_client_cancels_requests_of_server() -> None:
 @pytest.mark.requirement("PROBE-2")
 @pytest.mark.parametrize(("versions", "probing"), [((), True), ((D,), False)])
 def test_eof_while_opening_is_connect_failed(versions: tuple[str, ...], probing: bool) -> None:
-    talk, _ = opening(*versions)
+    talk, _ = opening_client(*versions)
     assert_closed(talk.ends(), error=ConnectFailed, text="before it was open")
     # Some servers die of a method they do not know: the driver starts them again and opens without a probe.
     assert talk.conn.probing is probing
@@ -255,7 +253,7 @@ def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
     )
     assert talk.conn.send_progress(1, 1)
     assert talk.conn.send_result(1, EMPTY)
-    assert talk.conn.send_error(2, BUSY)
+    assert talk.conn.send_error(2, ERROR)
     assert [message.get("id") for message in talk.says()] == [None, None, 1, 2]
     assert talk.conn.in_flight == 0
 
@@ -311,11 +309,11 @@ def test_close_after_eof_cancels_running_requests() -> None:
 
 
 def test_close_while_opening_ignores_response() -> None:
-    talk, asked = opening()
+    talk, asked = opening_client()
     talk.conn.close()
     assert_closed(talk.events(), error=None)
     assert talk.conn.next_deadline() is None
-    assert talk.hears(result(asked["id"], DISCOVERY)) == []
+    assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
 
 
 def test_message_rejected_has_fault_and_id() -> None:
@@ -329,14 +327,6 @@ def test_message_rejected_has_fault_and_id() -> None:
 # -- Begun anew -----------------------------------------------------------------------------------------------
 
 
-def offered(talk: Talk, version: str) -> Message:
-    """The server's answer to the handshake that has just been asked for."""
-    asked = only(talk.says())
-    assert asked["method"] == "initialize"
-    offers = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "2"}}
-    return result(asked["id"], offers)
-
-
 @pytest.mark.parametrize("version", STATEFUL)
 def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     talk = client(version)
@@ -346,7 +336,7 @@ def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     waits = talk.conn.send_request("ping", token="T")
     talk.says()
     talk.conn.renew(talk.now)
-    answer = offered(talk, version)
+    answer = initialize_response(talk, version)
     # What the server has asked is over; what was asked of it stays, until somebody says that it is lost.
     assert kinds(talk.events()) == ["RequestCancelled"]
     assert talk.conn.awaits(waits)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from mcp_core import (
@@ -20,6 +18,12 @@ from mcp_core import (
     Stats,
 )
 from mcp_core import types as t
+from tests.core.connection_setup import (
+    BUSY_CODES,
+    EMPTY,
+    keep_alive_connection,
+    log_at_all_levels,
+)
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -45,21 +49,9 @@ from tests.core.helpers import (
     server_config,
 )
 
-BUSY = {version: 429 if version == E else -32000 for version in VERSIONS}
-EMPTY = t.EmptyResult()
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 # -- Log messages --------------------------------------------------------------------------------------------------------
-
-
-def levels(talk: Talk) -> list[Any]:
-    return [message["params"]["level"] for message in talk.says()]
-
-
-def log_all(talk: Talk, related: Any = None) -> list[Any]:
-    for level in t.LOGGING_LEVELS:
-        talk.conn.send_log(level, "x", related=related)
-    return levels(talk)
 
 
 @pytest.mark.requirement("LOG-3")
@@ -68,9 +60,9 @@ def test_log_level_change_affects_running_requests(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     assert talk.answer(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
-    assert log_all(talk) == log_all(talk, related=1) == ["critical", "alert", "emergency"]
+    assert log_at_all_levels(talk) == log_at_all_levels(talk, related=1) == ["critical", "alert", "emergency"]
     talk.answer(request(3, "logging/setLevel", {"level": "emergency"}))
-    assert log_all(talk, related=1) == ["emergency"]
+    assert log_at_all_levels(talk, related=1) == ["emergency"]
 
 
 @pytest.mark.requirement("LOG-5")
@@ -79,7 +71,7 @@ def test_set_level_invalid_level_rejected(version: str) -> None:
     talk = server(version)
     for params in ({"level": "loud"}, {"level": 3}, {}):
         assert_error(talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel")
-    assert log_all(talk)[0] == "info"
+    assert log_at_all_levels(talk)[0] == "info"
 
 
 @pytest.mark.requirement("LOG-7", "LOG-8", "LOG-9")
@@ -88,8 +80,8 @@ def test_log_level_of_stateless_request_is_used() -> None:
     talk.hears(
         modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}), modern(2, "tools/call", {"name": "t"})
     )
-    assert log_all(talk, related=1) == ["alert", "emergency"]
-    assert log_all(talk, related=2) == log_all(talk) == []
+    assert log_at_all_levels(talk, related=1) == ["alert", "emergency"]
+    assert log_at_all_levels(talk, related=2) == log_at_all_levels(talk) == []
     assert talk.conn.send_log("alert", "x", related=1)
     (message,) = talk.conn.messages_to_send()
     assert message.related == 1  # on that request's stream, where a transport has streams
@@ -109,8 +101,8 @@ def test_log_level_is_separate_for_session_and_stateless_requests() -> None:
     talk = server(D)
     talk.answer(request(1, "logging/setLevel", {"level": "emergency"}))
     talk.hears(call(2, D), modern(3, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}))
-    assert log_all(talk, related=2) == ["emergency"]
-    assert log_all(talk, related=3) == ["alert", "emergency"]
+    assert log_at_all_levels(talk, related=2) == ["emergency"]
+    assert log_at_all_levels(talk, related=3) == ["alert", "emergency"]
 
 
 @pytest.mark.requirement("LOG-1")
@@ -136,7 +128,7 @@ def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
     talk = server(version, tool_calls=Rate(per_second=2, burst=2))
     assert kinds(talk.hears(call(1, version), call(2, version))) == ["RequestReceived"] * 2
     refused = talk.refusal(call(3, version))
-    assert_error(refused, BUSY[version], 3, "try again in 0.5 s")
+    assert_error(refused, BUSY_CODES[version], 3, "try again in 0.5 s")
     assert refused["error"]["data"] == {"retryAfter": 0.5}
     complete = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
     asked = (
@@ -144,7 +136,7 @@ def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
         if version == E
         else request(4, "completion/complete", complete)
     )
-    assert_error(talk.refusal(asked), BUSY[version], 4)
+    assert_error(talk.refusal(asked), BUSY_CODES[version], 4)
     lists = modern(5, "tools/list") if version == E else request(5, "tools/list")
     assert kinds(talk.hears(lists)) == ["RequestReceived"]  # other requests are not counted
     talk.now += 0.5
@@ -160,20 +152,13 @@ def test_tool_calls_without_rate_unlimited() -> None:
 # -- Signs of life -------------------------------------------------------------------------------------------------------
 
 
-def living(role: Role, version: str) -> Talk:
-    config = (
-        server_config(keep_alive=10.0) if role is Role.SERVER else client_config(version, keep_alive=10.0)
-    )
-    return opened(role, version, config)
-
-
 @pytest.mark.requirement("PING-3")
 @pytest.mark.parametrize(
     ("role", "version"),
     [*((role, version) for role in Role for version in STATEFUL), (Role.CLIENT, E)],
 )
 def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> None:
-    talk = living(role, version)
+    talk = keep_alive_connection(role, version)
     assert talk.conn.next_deadline() == 10.0
     assert talk.waits(9.9) == []
     assert talk.says() == []
@@ -199,7 +184,7 @@ def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> No
 @pytest.mark.requirement("PING-3", "PING-4")
 @pytest.mark.parametrize("role", Role)
 def test_keep_alive_ping_unanswered_closes_connection(role: Role) -> None:
-    talk = living(role, D)
+    talk = keep_alive_connection(role, D)
     if role is Role.CLIENT:
         talk.conn.send_request("tools/list", token="waiting")
     talk.waits(10.0)
@@ -272,7 +257,7 @@ def test_shutdown_rejects_new_requests_as_busy(version: str) -> None:
     talk.hears(call(1, version))
     talk.conn.wind_down()
     assert talk.state() is State.CLOSING
-    assert_error(talk.refusal(call(2, version)), BUSY[version], 2, "shut down")
+    assert_error(talk.refusal(call(2, version)), BUSY_CODES[version], 2, "shut down")
     if version != E:
         assert talk.answer(ping(3)) == result(3)
     assert talk.conn.send_progress(1, 0.5) is False
@@ -314,7 +299,7 @@ def test_shutdown_cancels_nothing_until_close() -> None:
 
 
 def test_shutdown_sends_no_keep_alive_ping() -> None:
-    talk = living(Role.SERVER, D)
+    talk = keep_alive_connection(Role.SERVER, D)
     talk.conn.wind_down()
     assert talk.waits(10.0) == []
     assert talk.says() == []
