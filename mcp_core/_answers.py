@@ -31,7 +31,7 @@ __all__ = ["Call", "answer", "error_of"]
 
 
 class Call(Struct, gc=False):
-    """A request of ours that has no response yet."""
+    """Our own request that has no response yet."""
 
     method: str
     row: Method | None  # None for a custom method that is not registered

@@ -102,7 +102,7 @@ class Asked:
     def ended(self, id: RequestId) -> ResultReceived | None:
         """Complete the long-lived request `id`, because the peer cancelled it.
 
-        Return its result event, or None if `id` is not a long-lived request of ours.
+        Return its result event, or None if `id` is none of our long-lived requests.
         """
         call = self.table.get(id)
         if call is None or call.row is None or not call.row.lasting:

@@ -2,8 +2,7 @@
 
 1. A capability is a path such as `("resources", "subscribe")`: attribute names of the capability
    objects, or keys where these are dicts.
-2. A member that is present declares support, whatever its value, except `False`, which counts as
-   absent.
+2. A member that is present declares support, with any value but `False`, which counts as absent.
 3. A method needs no capability in a revision that has no way to declare it.
 
 Sources: basic/lifecycle (Capability Negotiation) of the stateful revisions; basic/index and schema

@@ -82,7 +82,7 @@ CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
 
 
 class Terms(Struct, frozen=True, eq=False):
-    """What a `Config` implies for one role in one revision.
+    """The consequences of a `Config` for one role in one revision.
 
     Attributes:
         dialect: the revision.

@@ -437,7 +437,7 @@ class Connection:
     def close(self, error: McpTrioError | None = None) -> None:
         """Close the connection. Idempotent.
 
-        Requests of the peer are cancelled, and `ConnectionClosed` has the tokens of ours. Queued
+        Requests of the peer are cancelled, and `ConnectionClosed` has the tokens of our own. Queued
         messages may still be sent. `error` is the reason, None for an orderly close.
         """
         if self._closed_emitted:
@@ -763,7 +763,7 @@ class Connection:
             self._outbox.put(_error_response(bad.id, *response))
 
     def _fail_request(self, id: RequestId, call: Call, error: McpTrioError, reply: Reply) -> None:
-        """Fail a request of ours. `reply` is the outcome if it is one of the negotiation."""
+        """Fail our request `id`. `reply` is the outcome if it is one of the negotiation."""
         if call.token is OPENING:
             self._advance_negotiation(reply)
         elif call.token is not STILL_THERE:

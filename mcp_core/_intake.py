@@ -26,7 +26,7 @@ __all__ = ["Intake", "Via"]
 
 
 class Via(Struct, frozen=True, gc=False):
-    """What a transport knows of a message beside its bytes.
+    """The facts that a transport knows of a message beside its bytes.
 
     Attributes:
         related: our request on whose stream it arrived.

@@ -275,7 +275,7 @@ def _response_payload(envelope: Envelope) -> Raw:
         raise _invalid(envelope, "a message is either a request or a response, not both")
     if result is UNSET:
         assert error is not UNSET
-        # The id may be null or absent: the peer could not read a message of ours.
+        # The id may be null or absent: the peer could not read one of our messages.
         return error
     if error is not UNSET:
         raise _invalid(envelope, "a response has a result or an error, not both")

@@ -16,7 +16,7 @@ __all__ = ["Due", "KeepAlive"]
 
 
 class Due(enum.Enum):
-    """What the connection has to do now."""
+    """The actions that the keep-alive timer requests."""
 
     NOTHING = "nothing"
     ASK = "ask"

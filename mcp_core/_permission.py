@@ -2,7 +2,7 @@
 
 1. A message that the peer's revision does not have, or whose capability was not declared, is an
    error of our caller: `LocalProtocolError`. Nothing is sent.
-2. A request needs a capability of the peer, a notification one of ours.
+2. A request needs a capability of the peer, a notification one of our own.
 3. Methods that MCP does not define always pass: custom methods are up to the two sides.
 """
 

@@ -169,7 +169,7 @@ class Requests:
     def must_pause(self, now: float, *, calling: bool) -> bool:
         """True if reading has to stop.
 
-        Pass `calling` True while requests of ours have no response. Reading then goes on, because
+        Pass `calling` True while our own requests have no response. Reading then goes on, because
         the response may be what a handler needs to return.
         """
         if len(self.lane) < self._limits.waiting or calling or self._pause_ended:

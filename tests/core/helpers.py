@@ -114,7 +114,7 @@ def server_config(
     )
 
 
-# -- Messages ------------------------------------------------------------------------------------------------
+# -- Messages --------------------------------------------------------------------------------------
 
 META_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 META_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
@@ -183,7 +183,7 @@ def line(message: Message | list[Any] | str | bytes) -> bytes:
     return encoded(message) + b"\n"
 
 
-# -- One machine ---------------------------------------------------------------------------------------------
+# -- One machine -----------------------------------------------------------------------------------
 
 
 class Talk:
@@ -298,7 +298,7 @@ def client(version: str = D) -> Talk:
     return opened(Role.CLIENT, version)
 
 
-# -- Assertions ----------------------------------------------------------------------------------------------
+# -- Assertions ------------------------------------------------------------------------------------
 
 
 def only(things: list[T]) -> T:
@@ -340,7 +340,7 @@ def assert_closed(events: list[Event], *lost: Any, error: type[Exception] | None
     assert text in str(event.error)
 
 
-# -- Two machines --------------------------------------------------------------------------------------------
+# -- Two machines ----------------------------------------------------------------------------------
 
 
 class ConnectionPair:

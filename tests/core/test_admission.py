@@ -1,4 +1,4 @@
-"""The ladder between an envelope and an event: the first check that fails is the answer, and each has its place."""
+"""The checks of incoming requests: the first one that fails determines the error response."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def admitted(
     return admit(method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer)
 
 
-# -- Whose request it is -------------------------------------------------------------------------------------
+# -- Whose request it is ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -85,7 +85,7 @@ def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> 
 def test_admit_stateless_request_ignores_session_peer(
     config: Config, state: State, session_peer: Peer | None
 ) -> None:
-    """Nothing of a session beside it is mixed in."""
+    """Capabilities of a session on the same connection do not leak into the request."""
     meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
     found = admitted(
         "tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer
@@ -146,7 +146,7 @@ def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
     peer = Peer(DIALECTS[version], t.ServerCapabilities())
     found = admitted("roots/list", config=config, role=CLIENT, session_peer=peer)
     assert (found.row.to, found.peer) == (CLIENT, peer)
-    # What would make a request stateless is for clients to say.
+    # A client ignores `_meta` that would make the request of a server stateless.
     assert admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
     assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer).params == AddParams(
         1
@@ -172,22 +172,23 @@ def test_admit_custom_method_params_are_decoded() -> None:
     assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).peer.dialect.version == E
 
 
-# -- Whose is not --------------------------------------------------------------------------------------------
+# -- Whose is not ----------------------------------------------------------------------------------
 
 SERVED = {"supported": list(ALL)}
 HALF: Any = {META_VERSION: E}
 OTHER_HALF: Any = {META_CAPABILITIES: {}}
 REMEMBERED = session_peer_of(D)
 
-# method, params, config, state, session_peer; the fault, its data, some of the words, the revision whose code is used
+# method, params, config, state, session_peer;
+# fault, data, part of the message, revision whose code is used
 REFUSED: list[Any] = [
-    # Nobody to be
+    # No sender
     pytest.param("tools/call", CALL, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="before initialize"),
     pytest.param("odd", None, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="unknown, before initialize"),
     pytest.param("tools/call", CALL, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="no _meta"),
     pytest.param("ping", None, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="ping without _meta"),
     pytest.param("initialize", initialize()["params"], STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="initialize at a stateless server"),
-    # Half an envelope
+    # Incomplete `_meta`
     pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/clientCapabilities", E, id="no capabilities"),
     pytest.param("tools/call", CALL | {"_meta": OTHER_HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/protocolVersion", E, id="no version"),
     pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half in a session"),
@@ -202,12 +203,12 @@ REFUSED: list[Any] = [
     pytest.param("server/discover", {"_meta": ENVELOPE | {META_VERSION: "x"}}, STATELESS_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": [E], "requested": "x"}, "x is not served", E, id="discover too"),
     pytest.param("odd", {"_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the method"),
     pytest.param("tools/call", {"name": 1, "_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the params"),
-    # The wrong time
+    # Not legal in this state
     pytest.param("initialize", initialize()["params"], ALL_ERAS, OPENING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already sent", D, id="initialize twice"),
     pytest.param("initialize", initialize(A)["params"], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already initialized", D, id="initialize again"),
     pytest.param("tools/call", CALL, ALL_ERAS, CLOSING, REMEMBERED, Fault.BUSY, UNSET, "shut down", D, id="when closing"),
     pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.BUSY, UNSET, "shut down", E, id="when closing, stateless"),
-    # No such method
+    # Unknown or undeclared method
     *(
         pytest.param("odd", None, ALL_ERAS, READY, session_peer_of(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
         for v in STATEFUL
@@ -223,7 +224,7 @@ REFUSED: list[Any] = [
     pytest.param("initialize", MODERN, STATELESS_ONLY, NEW, None, Fault.METHOD_NOT_FOUND, {"supported": [E]}, "initialize", E, id="the same at a stateless server"),
     pytest.param("notifications/cancelled", {"requestId": 1}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "is a notification", D, id="a notification with an id"),
     pytest.param("notifications/acme/news", None, NEWS_TOO, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "news", D, id="a custom one"),
-    # Wrong params
+    # Invalid params
     pytest.param("tools/call", {"name": 1}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "the params of tools/call do not fit: Expected `str`", D, id="wrong"),
     pytest.param("tools/call", None, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "name", D, id="missing"),
     pytest.param("tools/call", [], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `array`", D, id="array"),

@@ -1,4 +1,4 @@
-"""What the peer's answer to one of our requests means."""
+"""The events that responses to our requests become."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def event_for(version: str, method: str, **members: Any) -> Any:
 LISTED: Any = {"tools": []}
 CALLED: Any = {"content": []}
 
-# version, method, result as it stands on the wire, the object that it is
+# version, method, result as JSON, the decoded object
 RESULTS = [
     *((version, "tools/list", LISTED, t.ListToolsResult(tools=[])) for version in VERSIONS),
     (D, "ping", {}, t.EmptyResult()),
@@ -44,7 +44,7 @@ RESULTS = [
         CALLED | {"structuredContent": None},
         t.CallToolResult(content=[], structured_content=None),
     ),
-    # What is not defined before 2026-07-28 means nothing there.
+    # `resultType` has no meaning before 2026-07-28.
     (D, "tools/list", LISTED | {"resultType": "odd"}, t.ListToolsResult(tools=[], result_type="odd")),
     (
         E,
@@ -88,12 +88,12 @@ def test_response_input_required_becomes_input_requested(
 
 
 def test_response_result_type_decides_over_members() -> None:
-    """It has what a tool gives, but claims to ask. The claim counts."""
+    """It has the members of a tool result, but the type `input_required`."""
     found = event_for(E, "tools/call", result=CALLED | ASKING | {"requestState": "s"})
     assert found == InputRequested(7, None, "s", "token")
 
 
-# version, method, result, some of the words
+# version, method, result, part of the message
 NO_RESULTS = [
     *((version, "tools/list", {}, "missing required field `tools`") for version in VERSIONS),
     *((version, "ping", 1, "Expected `object`, got `int`") for version in STATEFUL),

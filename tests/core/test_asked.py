@@ -1,4 +1,4 @@
-"""Our own requests without an answer."""
+"""The table of our own requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def call(token: object = None, related: Any = None, *, progress: bool = False) -
 
 
 def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
-    """Which requests the peer was told to be given up, and why."""
+    """Return the ids and reasons of the cancellations that were queued."""
     found = []
     for message in out.take():
         assert message.kind is Kind.CANCEL

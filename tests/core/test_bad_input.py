@@ -1,7 +1,7 @@
-"""Bad input: each kind has its one answer, and the connection goes on as if nothing had happened.
+"""Bad input: each kind has one error response, and has no other effect on the connection.
 
-Every row is told to servers of all revisions and to one that has not heard a word yet, then to clients. After each the next
-good message must be answered. Below the rows is what no row can hold: floods, endless lines, and input made up by a machine.
+Every row is sent to servers of all revisions, to a new server, and to clients. After each row the
+next valid message must be answered. Below the rows are floods, endless lines and random input.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ from tests.core.helpers import (
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 LIMITS = Limits(message=300_000, id=100, method=100)
-NEW = "new"  # a server of all revisions, of whose client nothing is known
+NEW = "new"  # a server of all revisions before any message
 NO_ID: Any = "the id cannot be read"
 Ask = Callable[..., Message]
 
 
 class Bad(NamedTuple):
-    """What is told (with the function that builds a good request), and the answer: none if there is no code."""
+    """A message, built from a function for valid requests, and its response, none without code."""
 
     message: Callable[[Ask], Any]
     code: int | None
@@ -93,7 +93,7 @@ def bad_row(
 
 
 def altered_request(template: str) -> Callable[[Ask], bytes]:
-    """A good request with something about it changed, as text: `%` is its params and what follows them."""
+    """Return a valid request altered as text: `%` is its params and the rest."""
     return lambda ask: template.replace(
         "%", encoded(ask(1, "tools/call", {"name": "t"})).decode().split('"params":')[1]
     ).encode()
@@ -120,7 +120,7 @@ ROWS: list[Any] = [
     bad_row("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
     bad_row("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
     bad_row("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, text="longer than 300000 bytes"),
-    # Not a message
+    # Not a JSON-RPC message
     bad_row("number", "1", -32600),
     bad_row("null", "null", -32600),
     bad_row("text", '"ping"', -32600),
@@ -145,7 +145,7 @@ ROWS: list[Any] = [
     bad_row("id 2^53", lambda ask: ask(2**53, "tools/list"), -32600, text="2^53"),
     bad_row("id -2^53", lambda ask: ask(-(2**53), "tools/list"), -32600, text="2^53"),
     bad_row("id 10^400", lambda ask: ask(10**400, "tools/list"), -32600),
-    # Members that stand twice
+    # Duplicate members
     bad_row("two ids", altered_request('{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
     bad_row("two ids, one escaped", altered_request('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
     bad_row("two ids, spaced", altered_request('{ "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "tools/call" , "params":%'), -32600, 2, "twice"),
@@ -165,12 +165,12 @@ ROWS: list[Any] = [
     bad_row("the client's method", lambda ask: ask(1, "sampling/createMessage"), -32601, 1),
     bad_row("a notification with an id", lambda ask: ask(1, "notifications/cancelled", {"requestId": 1}), -32601, 1),
     bad_row("not offered", lambda ask: ask(1, "prompts/get", {"name": "p"}), -32601, 1, "does not offer prompts/get"),
-    # Half an envelope
+    # Incomplete `_meta`
     bad_row("version without capabilities", request(1, "tools/call", {"_meta": {META_VERSION: E}}), -32602, 1, "lacks"),
     bad_row("capabilities without version", request(1, "tools/call", {"_meta": {META_CAPABILITIES: {}}}), -32602, 1, "lacks"),
     bad_row("of no known revision", request(1, "tools/call", {"_meta": ENVELOPE | {META_VERSION: "x"}}), -32022, 1, "x is not served"),
     bad_row("initialize with an envelope", request(1, "initialize", initialize()["params"] | {"_meta": ENVELOPE}), -32601, 1),
-    # Nothing to answer
+    # No response
     bad_row("empty line", "", None),
     bad_row("blank line", " \t ", None),
     bad_row("CR alone", "\r", None),
@@ -203,7 +203,7 @@ def server_of(version: str, limits: Limits = LIMITS) -> Talk:
 
 
 def request_builder(version: str) -> Ask:
-    """How a good request looks to this server. One that has heard nothing yet takes stateless ones."""
+    """Return a function that builds valid requests, which are stateless for a new server."""
     if version in STATEFUL:
         return lambda id, method, params=None, **more: request(id, method, *_with_token(params, more), **more)
 
@@ -221,7 +221,7 @@ def _with_token(params: Message | None, more: Message) -> list[Message]:
 
 
 def still_answers(talk: Talk, version: str) -> bool:
-    """The next good message is answered."""
+    """True if the next valid message is answered."""
     if version in STATEFUL:
         return talk.answer(ping("next")) == result("next")
     if version == NEW and talk.answer(ping("next")) != result("next"):
@@ -263,7 +263,7 @@ def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> 
     else:
         code, id = row.code, row.id
         if id is NO_ID:
-            # The revisions up to C want null, the later ones nothing. As long as it may be any of them: null.
+            # Revisions up to C require a null id, later ones none. If unknown: null.
             id = None if version == NEW or DIALECTS[version].null_error_id else ...
         elif (
             code == -32602
@@ -271,7 +271,7 @@ def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> 
             and "params" in str(row.message(request_builder(version)))
             and _no_meta(row, version)
         ):
-            code = -32600  # without an envelope it is a request of a session that has not begun
+            code = -32600  # without `_meta` it belongs to a session that was not opened
         assert_error(only(said), code, id, row.text if code == row.code else "")
         assert "\n" not in only(said)["error"]["message"]
         assert len(only(said)["error"]["message"]) < 300
@@ -288,7 +288,7 @@ def _no_meta(row: Bad, version: str) -> bool:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("row", ROWS)
 def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: str) -> None:
-    """It is asked in the wrong way too. It answers only what it can name, and in the stateless era nothing."""
+    """A client answers only messages with an id, and in a stateless revision none."""
     talk = opened(CLIENT, version, client_config(version, limits=LIMITS))
     before = talk.conn.state
     events = talk.hears(row.message(request_builder(version)))
@@ -336,7 +336,7 @@ def test_odd_but_valid_input_accepted(version: str, change: Callable[[bytes], by
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"])
 def test_array_message_without_batches_rejected(version: str, array: str) -> None:
-    """One revision has batches, and there they are read as such."""
+    """In 2025-03-26 an array is a batch."""
     talk = server_of(version)
     talk.hears(array)
     said = talk.says()
@@ -354,7 +354,7 @@ def test_request_id_in_use_rejected(version: str) -> None:
     assert kinds(talk.hears(call(1, version), call("1", version))) == ["RequestReceived"] * 2
     for id in (1, "1"):
         assert_error(talk.refusal(call(id, version)), -32600, id, "still in use")
-    # One that is answered by the connection itself has to wait for its turn as well.
+    # This also holds for requests that the connection answers itself.
     own = ping(1) if version in STATEFUL else modern(1, "server/discover")
     assert_error(talk.refusal(own), -32600, 1, "still in use")
     assert still_answers(talk, version)
@@ -384,7 +384,7 @@ def test_handshake_out_of_order_rejected(version: str) -> None:
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("size", [1, 7, 100, 1999, 2000, 2001, 10_000])
 def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> None:
-    """It is reported once, however it arrives."""
+    """It is reported once, in chunks of any size."""
     talk = server_of(version, Limits(message=2000))
     data = b"x" * 9000 + b"\n"
     events: list[Any] = []
@@ -396,7 +396,7 @@ def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> Non
 
 
 def test_endless_line_uses_constant_memory() -> None:
-    """300 MB of it: constant memory, and not a moment longer than it takes to look for its end."""
+    """300 MB without a newline take constant memory, and the time to search them once."""
     talk = Talk(Connection(SERVER, server_config()))
     chunk = b"x" * 1_000_000
     reported = 0
@@ -420,7 +420,7 @@ def test_endless_line_uses_constant_memory() -> None:
 
 @pytest.mark.requirement("DEC-12")
 def test_unread_ping_responses_pause_reading() -> None:
-    """A driver reads no further while it is told to wait, so neither what came nor what is to go grows."""
+    """A paused driver stops reading, so neither the input nor the outbox grows."""
     count = 200_000
     talk = opened(SERVER, D)
     flood = b"".join(encoded(ping(i)) + b"\n" for i in range(count))
@@ -433,7 +433,7 @@ def test_unread_ping_responses_pause_reading() -> None:
     assert read < 3 * limit
     assert limit < talk.conn.queued() < limit + 100
     assert len(talk.conn._input) <= chunk
-    assert talk.waits(3600.0) == []  # time changes nothing: only reading helps
+    assert talk.waits(3600.0) == []  # no timeout ends this pause: the peer has to read
     assert talk.paused()
     answered = 0
     while talk.conn.queued():
@@ -448,7 +448,7 @@ def test_unread_ping_responses_pause_reading() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_flood_without_pause_stays_bounded(version: str) -> None:
-    """What is in flight and what waits has a limit, whatever is sent."""
+    """Requests in flight and waiting stay within their limits."""
     talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
     flood = [call(i, version) for i in range(1000)]
     assert kinds(talk.hears(*flood)) == ["RequestReceived"] * 5
@@ -476,7 +476,7 @@ def test_eof_inside_message_rejected(version: str, half: str) -> None:
     assert talk.hears(ping()) == []
 
 
-# -- Made up by a machine ------------------------------------------------------------------------------------
+# -- Made up by a machine --------------------------------------------------------------------------
 
 
 def checked_connection(role: Role, version: str) -> Talk:
@@ -533,7 +533,7 @@ MESSAGES = st.fixed_dictionaries(
 
 @st.composite
 def random_lines(draw: st.DrawFn) -> bytes:
-    """A line: random bytes, a message, or a message with a few bytes changed."""
+    """Return random bytes, a message, or a message with a few bytes changed."""
     kind = draw(st.integers(0, 4))
     if kind == 0:
         return draw(st.binary(max_size=40))
@@ -572,7 +572,7 @@ def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], end
 @settings(max_examples=200)
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(random_lines(), max_size=8))
 def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) -> None:
-    """And nothing else has one: not what is no request, not what was cancelled."""
+    """Messages that are no requests get none, and cancelled requests get none."""
     talk = server_of(version)
     asked: Counter[tuple[type, Any]] = Counter()
     unnamed = 0
@@ -602,12 +602,12 @@ def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) 
 
 
 def _requests_with_usable_id(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:
-    """The ids by which a receiver would have to answer, read by another library."""
+    """Return the ids of the requests in `data`, as another JSON library decodes them."""
     found = []
     for part in data.split(b"\n"):
         try:
             value = json.loads(part.decode(), parse_constant=_reject_constant)
-            encoded(value)  # which half of a surrogate pair is no more than this library lets pass
+            encoded(value)  # this library accepts lone surrogates, ours does not
         except (ValueError, RecursionError):
             continue
         for member in value if isinstance(value, list) and batches else [value]:
@@ -625,7 +625,7 @@ def _reject_constant(constant: str) -> None:
 
 
 def test_shared_config_is_unchanged_by_input() -> None:
-    """They are shared by all connections of a server."""
+    """All connections of a server share one configuration."""
     config: Config = server_config()
     before = repr(config), config.versions, dict(config.rows(SERVER))
     talk = Talk(Connection(SERVER, config))

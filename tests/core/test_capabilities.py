@@ -1,4 +1,4 @@
-"""Capabilities are paths: what counts as declared, what that lets through, how it is named."""
+"""Capability paths: what is declared, which methods they allow, and their form in errors."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_undeclared_capability_removes_its_requests(
     found = allowed(rows, declared).keys()
     assert there <= found
     assert not missing & found
-    # A notification is for whoever hears it, whatever was declared.
+    # Notifications are received whatever the receiver declared.
     assert {name for name, row in rows.items() if row.result is None} <= found
 
 

@@ -1,12 +1,12 @@
-"""However a stream is cut, it says the same: recorded conversations and bad input, whole, in bytes, in pieces and in part.
+"""A stream gives the same events in chunks of any size: recorded conversations and bad input.
 
-The recordings in `streams/` were made by two machines (`conversation`), those of bad input by hand (`BAD_INPUT`). A file has
-one row for what it is about and one for each line that was said, with the side that said it: a message, or text where the
-line is none (one character a byte). `python -m tests.core.test_chunks` writes them again; a change in them is a change on
-the wire.
+The recordings in `streams/` were made with two connections (`conversation`), those of bad input by
+hand (`BAD_INPUT`). The first row of a file is its title. Each other row is a line with the side
+that sent it: a message, or text if the line is no message (one character per byte). `python -m
+tests.core.test_chunks` writes them again. A change in them is a change on the wire.
 
-A machine that replays one side hears what the other side said. What its own side asked it asks as soon as it is ready, so
-that the answers find their questions.
+A connection that replays one side receives the lines of the other side. It sends the requests of
+its own side when it is ready, so that the recorded responses match.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ STREAMS = Path(__file__).with_name("streams")
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 LIMIT = 600  # of a message, in the streams of bad input
 
-# -- Recording -----------------------------------------------------------------------------------------------
+# -- Recording -------------------------------------------------------------------------------------
 
 
 def conversation(version: str) -> list[tuple[Role, Any]]:
-    """Something of everything that can be said in a revision."""
+    """Return a conversation with every kind of message of a revision."""
     pair = ConnectionPair(version).open()
     stateful = DIALECTS[version].stateful
     pair.result(
@@ -106,7 +106,7 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
     return [*pair.spoken, *((CLIENT, batch) for batch in [[ping("b"), INITIALIZED]] if version == B)]
 
 
-# What a server hears that is not as it should be, between messages that are.
+# Invalid input of a server, between valid messages.
 BAD_INPUT: dict[str, list[Any]] = {
     "bad-2025-11-25": [
         "",
@@ -147,7 +147,7 @@ BAD_INPUT: dict[str, list[Any]] = {
 
 
 def recordings() -> dict[str, list[Any]]:
-    """The rows of each file."""
+    """Return the rows of each file."""
     found: dict[str, list[Any]] = {}
     for version in VERSIONS:
         found[version] = [
@@ -170,11 +170,11 @@ def write_recordings() -> None:
         (STREAMS / f"{name}.jsonl").write_text(text, "utf-8")
 
 
-# -- Replaying -----------------------------------------------------------------------------------------------
+# -- Replaying -------------------------------------------------------------------------------------
 
 
 class Stream(NamedTuple):
-    """One side of a recording: what it hears, and what it asks."""
+    """One side of a recording: what it receives, and the requests that it sends."""
 
     name: str
     role: Role
@@ -200,7 +200,7 @@ def line(said: Any) -> bytes:
 
 
 class Replay:
-    """One machine that hears a stream; `told` is what it made of it."""
+    """A connection that receives a stream; `told` are its events in comparable form."""
 
     def __init__(self, stream: Stream) -> None:
         config = (server_config if stream.role is SERVER else client_config)(
@@ -224,7 +224,7 @@ class Replay:
         return self.look()
 
     def look(self) -> list[Event]:
-        """Take the events one by one: what is asked on the first has its answer behind it in the same piece."""
+        """Process the events one by one: the response to a request may be in the same chunk."""
         seen = []
         while isinstance(event := self.talk.conn.next_event(), Struct):
             seen.append(event)
@@ -244,7 +244,7 @@ def send_own(conn: Connection, message: Message) -> None:
 
 
 def comparable(value: Any) -> Any:
-    """An event in a form that two runs of the same stream can be compared by."""
+    """Return an event in a form in which two runs of the same stream can be compared."""
     if isinstance(value, Method | Dialect):
         return repr(value)
     if isinstance(value, Raw):
@@ -293,7 +293,7 @@ KINDS = {
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
 def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
-    """Or the comparisons below would compare little."""
+    """Otherwise the tests below would compare little."""
     told, said = replayed_at_once(version, role)
     found = {event[0] for event in told}
     if DIALECTS[version].stateful:
@@ -332,7 +332,7 @@ def test_stream_in_random_chunks_gives_same_events(name: str, role: Role, data: 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
 def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
-    """For transports that keep messages apart."""
+    """This is the way of transports with message boundaries."""
     replay = Replay(stream(version, role))
     for said in stream(version, role).heard.split(b"\n")[:-1]:
         replay.talk.conn.receive_message(said, 0.0)
@@ -343,7 +343,7 @@ def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
 @pytest.mark.requirement("RPC-17", "LIFE-17")
 @pytest.mark.parametrize(("name", "role"), SIDES)
 def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
-    """What was heard so far, perhaps half a message, and one end. Never an exception."""
+    """A truncated stream gives a prefix of the events and one end, and no exception."""
     heard = stream(name, role).heard
     told, _ = replayed_at_once(name, role)
     for end in range(len(heard) + 1):

@@ -1,4 +1,4 @@
-"""Who can talk to whom: every pairing of revisions, servers of all kinds, capabilities, and two eras on one connection."""
+"""Compatibility: all pairs of revisions, kinds of servers, capabilities, and mixed connections."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ SERVER, CLIENT = Role.SERVER, Role.CLIENT
 CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
 
 
-# -- Two eras on one connection ------------------------------------------------------------------------------
+# -- Two eras on one connection --------------------------------------------------------------------
 
 
 @pytest.mark.requirement("VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_stateless_requests_beside_session_keep_their_revision(version: str) -> None:
-    """A server of both eras, and two clients behind one pipe."""
+    """One server connection carries a session and stateless requests, as for two clients."""
     talk = Talk(Connection(SERVER, server_config()))
     assert (
         received(talk.hears(modern(1, "tools/call", {"name": "t"})), RequestReceived).peer.dialect.version
@@ -86,7 +86,7 @@ def test_stateless_requests_beside_session_keep_their_revision(version: str) -> 
     session = received(talk.hears(call(3, version)), RequestReceived)
     stateless = received(talk.hears(modern(4, "tools/call", {"name": "t"})), RequestReceived)
     assert (session.peer.dialect.version, stateless.peer.dialect.version) == (version, E)
-    # What one era lacks is missing for its own requests only.
+    # A method that a revision lacks is missing for requests of that revision only.
     assert_error(talk.refusal(modern(5, "ping")), -32601, 5)
     assert talk.answer(ping(6)) == result(6)
     assert_error(talk.refusal(request(7, "server/discover")), -32601, 7)
@@ -96,18 +96,18 @@ def test_stateless_requests_beside_session_keep_their_revision(version: str) -> 
     answers = talk.says()
     assert [message["id"] for message in answers] == [4, 3, 2, 1]
     assert ["resultType" in message["result"] for message in answers] == [True, False, True, True]
-    # Ids are one series on one connection, whoever counts.
+    # All requests of a connection share one space of ids.
     received(talk.hears(call(9, version)), RequestReceived)
     assert_error(talk.refusal(modern(9, "tools/call", {"name": "t"})), -32600, 9, "still in use")
     assert talk.hears(cancelled(9)) == [RequestCancelled(9)]
 
 
-# -- Who can talk to whom ------------------------------------------------------------------------------------
+# -- Who can talk to whom --------------------------------------------------------------------------
 
 LEGACY, BOTH = STATEFUL, ALL
 MODERN = (E,)
 
-# the client's revisions, the server's; what they speak in the end, or the words in which the client gives up
+# revisions of the client and of the server; the negotiated one, or part of the client's error
 MATRIX: list[Any] = [
     pytest.param(BOTH, BOTH, E, id="dual, dual"),
     pytest.param(BOTH, MODERN, E, id="dual, modern"),
@@ -208,7 +208,7 @@ def test_undeclared_server_capability_is_not_used(version: str, method: str) -> 
     with pytest.raises(LocalProtocolError, match="did not declare the capability"):
         pair.client.send_request(method, {})
     assert pair.silent()
-    # A client that asks all the same is told that there is no such thing.
+    # A client that sends it all the same gets an error response.
     asking: Message = request(9, method) if DIALECTS[version].stateful else modern(9, method)
     assert kinds(pair.deliver([asking], by=CLIENT)) == ["MessageRejected"]
     assert_error(only(pair.take(SERVER)), -32601, 9, "does not offer")
@@ -229,7 +229,7 @@ def test_undeclared_client_capability_is_not_used(version: str) -> None:
     assert_error(only(pair.take(CLIENT)), -32601, 9, "does not offer")
 
 
-# -- Other servers: the table of a client's era on a pipe ----------------------------------------------------
+# -- Other servers: the table of a client's era on a pipe ------------------------------------------
 
 
 def greeting(version: str) -> Message:
@@ -246,7 +246,7 @@ def unsupported(*versions: str) -> Any:
 
 SILENCE: Any = None
 
-# the client, the server's answer to each question in turn; what comes of it
+# the client's revisions, the response to each request, the requests, the outcome
 SERVERS: list[Any] = [
     pytest.param(BOTH, [lambda id: result(id, discovery(E))], ["server/discover"], E, id="modern"),
     pytest.param(
@@ -351,7 +351,7 @@ def test_client_with_any_server_behaviour_opens_or_fails(
     peer = received(events, PeerReady).peer
     assert peer.dialect.version == outcome
     assert talk.says() == ([INITIALIZED] if peer.dialect.stateful else [])
-    # Next time nothing has to be found out.
+    # The next connection needs no probe.
     again = Talk(Connection(CLIENT, client_config(*versions)))
     again.conn.open(0.0, verdict=peer)
     assert [message["method"] for message in again.says()] == (
@@ -368,7 +368,7 @@ def test_known_peer_saves_the_probe(config: Config) -> None:
 
 
 def test_stateless_server_uses_capabilities_of_each_request() -> None:
-    """In the stateless era nothing is remembered from one request to the next."""
+    """No capabilities are kept from one stateless request to the next."""
     talk = opened(SERVER, E)
     offers: list[Message] = [{"elicitation": {}}, {}]
     seen = []

@@ -1,4 +1,4 @@
-"""What one side is: its limits, and what follows from it for each role and revision."""
+"""The configuration: limits, and what it implies for each role and revision."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_config_dialects_are_sorted_newest_first(
             {"methods": [Method("tools/call", SERVER, AddParams, t.EmptyResult)]},
             "tools/call is a method of MCP",
         ),
-        # Whatever the revisions spoken: a name is taken once and for all.
+        # Names are reserved whatever revisions are configured.
         (
             {"methods": [Method("server/discover", SERVER, AddParams, t.EmptyResult)], "versions": (A,)},
             "discover",
@@ -116,7 +116,7 @@ def test_config_received_methods_need_declared_capabilities(version: str) -> Non
     assert everything.sends == dialect.receives[CLIENT]
     nothing = server_config(version, capabilities=t.ServerCapabilities()).terms[SERVER][dialect]
     assert not nothing.receives.keys() & {"tools/call", "prompts/get", "resources/read"}
-    assert nothing.sends == everything.sends  # what the peer declares counts for these
+    assert nothing.sends == everything.sends  # depends on the capabilities of the peer
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -156,7 +156,7 @@ def test_config_constant_members_per_revision(version: str) -> None:
     assert server.request_meta == b""
     assert json.loads(b"{%b}" % client.request_meta) == {
         META_VERSION: version,
-        # The revision has no announcements of changed roots.
+        # The revision has no notifications of changed roots.
         META_CAPABILITIES: {"roots": {}, "sampling": {}, "elicitation": {}},
         META_CLIENT: {"name": "client", "version": "1"},
     }

@@ -1,8 +1,8 @@
-"""One connection: what it makes of messages, and what it lets its caller say.
+"""One connection: incoming messages, and what a caller may send.
 
-How it waits is in `test_connection_flow.py`, how it begins and ends in `test_connection_life.py`; the three together are the
-mirror of the file. What two of them make of each other is in `test_two_machines.py`, what bad input does in
-`test_bad_input.py`.
+Limits and cancellation are in `test_connection_flow.py`, opening and closing in
+`test_connection_life.py`, subscriptions in `test_connection_changes.py`, logs, rates and keep-alive
+in `test_connection_utilities.py`. Two connections are in `test_two_machines.py`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from tests.core.helpers import (
     server_config,
 )
 
-# -- Facts ---------------------------------------------------------------------------------------------------
+# -- Facts -----------------------------------------------------------------------------------------
 
 
 def test_connection_repr() -> None:
@@ -128,7 +128,7 @@ def test_connection_queued_counts_by_related_request() -> None:
     assert talk.conn.queued(9) == 0
 
 
-# -- Requests that it answers by itself ----------------------------------------------------------------------
+# -- Requests that it answers by itself ------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-3", "LIFE-4")
@@ -144,20 +144,20 @@ def test_server_handshake_ends_with_peer_ready(version: str) -> None:
     ready = received(talk.hears(INITIALIZED), PeerReady)
     assert ready.peer == talk.conn.peer == Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
     assert talk.state() is State.READY
-    assert talk.hears(INITIALIZED) == []  # twice is once
+    assert talk.hears(INITIALIZED) == []  # the second one has no effect
     assert talk.says() == []
 
 
 @pytest.mark.requirement("LIFE-9", "LIFE-11")
 def test_server_request_before_initialized_accepted() -> None:
-    """Over HTTP the notification that ends it can be overtaken."""
+    """Over HTTP, requests can overtake the notification that ends the handshake."""
     talk = Talk(Connection(SERVER, server_config()))
     talk.answer(initialize(D))
     event = received(talk.hears(call(1)), RequestReceived)
     with pytest.raises(LocalProtocolError, match="not open yet"):
         talk.conn.send_request("roots/list")
     talk.conn.send_notification("notifications/message", t.LoggingMessageParams(level="error", data=1))
-    # Who asks is ready to be asked back.
+    # During a request of the client, the server may send requests.
     assert talk.conn.send_request("roots/list", related=event.id) == 1
     assert len(talk.says()) == 2
 
@@ -198,7 +198,7 @@ def test_set_level_is_stored_in_peer(version: str) -> None:
     assert talk.conn.peer.log_level == "error"
 
 
-# -- Requests that become events -----------------------------------------------------------------------------
+# -- Requests that become events -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -288,7 +288,7 @@ def test_received_events_have_related_request() -> None:
     assert received(talk.events(), NotificationReceived).related == 6
 
 
-# -- Notifications -------------------------------------------------------------------------------------------
+# -- Notifications ---------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-14", "RPC-19", "CXL-11", "PROG-13")
@@ -355,7 +355,7 @@ def test_initialized_at_client_ignored() -> None:
     assert talk.conn.state is State.OPENING
 
 
-# -- What we ask ---------------------------------------------------------------------------------------------
+# -- What we ask -----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-2", "RPC-4", "META-6")
@@ -380,7 +380,7 @@ def test_response_matched_by_id_and_type() -> None:
     assert talk.hears(result(str(id), {"tools": []})) == []
     assert talk.hears(result(id + 1, {"tools": []})) == []
     received(talk.hears(result(id, {"tools": []})), ResultReceived)
-    assert talk.hears(result(id, {"tools": []})) == []  # twice is once
+    assert talk.hears(result(id, {"tools": []})) == []  # the second one has no effect
     assert talk.hears(error(id)) == []
 
 
@@ -527,7 +527,7 @@ def test_messages_to_send_have_routing_data() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("bad", ["nope", "{}", '{"jsonrpc":"2.0","id":null,"method":"ping"}', "[]"])
 def test_invalid_message_answered_by_server_only(version: str, bad: str) -> None:
-    """A server answers. A client cannot know that it was asked something, and reports it."""
+    """A client only reports it, because the message may be no request."""
     talk = server(version)
     assert_error(talk.refusal(bad), -32700 if bad == "nope" else -32600, ... if version == D else None)
     talk = client(version)
@@ -541,4 +541,4 @@ def test_client_answers_invalid_request_with_id(version: str) -> None:
     assert_rejected(talk.hears('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
     if DIALECTS[version].stateful:
         assert_error(only(talk.says()), -32600, 7)
-    assert talk.says() == []  # in the stateless era nothing that a server sends is a request
+    assert talk.says() == []  # in a stateless revision a server sends no requests

@@ -1,4 +1,4 @@
-"""One connection: what a server tells of changes, to whom and when; and how a client hears that a listening has ended."""
+"""One connection: change notifications of a server, and the end of subscriptions at a client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.core.helpers import (
     server_config,
 )
 
-# -- Sessions ------------------------------------------------------------------------------------------------------------
+# -- Sessions --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RES-4", "RES-5", "RES-14", "TOOL-23", "PRM-5")
@@ -85,7 +85,7 @@ def test_changes_during_handshake_are_sent_after_it() -> None:
     assert talk.conn.send_change(TOOLS)
     assert talk.says() == []
     talk.hears(INITIALIZED)
-    assert talk.conn.queued() > 0  # so that a driver knows that there is something to write
+    assert talk.conn.queued() > 0  # so that the driver writes
     assert sent_changes(talk) == [("notifications/tools/list_changed", None)]
 
 
@@ -95,14 +95,14 @@ def test_changes_without_declared_capability_not_sent() -> None:
     assert_error(talk.refusal(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1)
 
 
-# -- Listening -----------------------------------------------------------------------------------------------------------
+# -- Listening -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("META-12", "SUB-1", "SUB-2", "SUB-3", "SUB-4", "SUB-6", "SUB-8")
 @pytest.mark.parametrize("id", [1, "1", 0])
 def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
     talk = subscribed_server(id)
-    assert talk.conn.stats().in_flight == 0  # it needs no handler, and takes nobody's place
+    assert talk.conn.stats().in_flight == 0  # it has no handler and does not count
     assert not talk.conn.send_change(PROMPTS)
     assert talk.conn.send_change(TOOLS)
     (message,) = talk.conn.messages_to_send()
@@ -159,7 +159,7 @@ def test_listen_over_limit_rejected() -> None:
     assert_error(talk.refusal(request(2, "resources/subscribe", {"uri": "x:2"})), -32000, 2)
 
 
-# -- Slow readers --------------------------------------------------------------------------------------------------------
+# -- Slow readers ----------------------------------------------------------------------------------
 
 
 def test_unread_changes_are_merged() -> None:
@@ -174,12 +174,12 @@ def test_unread_changes_are_merged() -> None:
     found = []
     while messages := talk.says():
         found += [message["params"]["uri"] for message in messages]
-    # Each is told at least once, and what had been made into messages already at most once more.
+    # Each is sent at least once, and those that were already encoded at most once more.
     assert set(found) == set(uris)
     assert len(found) < len(uris) + 200
 
 
-# -- Ends ----------------------------------------------------------------------------------------------------------------
+# -- Ends ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DEC-1")
@@ -236,7 +236,9 @@ def test_listen_cancelled_by_server_becomes_result() -> None:
     )
     other = talk.conn.send_request("tools/list", token="other")
     talk.says()
-    assert talk.hears(cancelled(other)) == []  # nothing but what lasts ends so
+    assert (
+        talk.hears(cancelled(other)) == []
+    )  # only long-lived requests end by a cancellation of the receiver
     ended = received(talk.hears(cancelled(lasting)), ResultReceived)
     assert (ended.token, type(ended.result)) == ("lasting", t.ListenResult)
     assert talk.hears(result(lasting)) == []

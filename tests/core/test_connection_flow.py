@@ -57,7 +57,7 @@ from tests.core.helpers import (
     server_config,
 )
 
-# -- Progress ------------------------------------------------------------------------------------------------
+# -- Progress --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PROG-1", "PROG-3", "PROG-4", "PROG-5", "PROG-11")
@@ -75,7 +75,7 @@ def test_send_progress_requires_token_and_increase(version: str, token: Any) -> 
     assert first == notification("notifications/progress", {"progressToken": token, "progress": 0.5})
     assert second["params"].pop("message", None) == (None if version == VERSIONS[0] else "soon")
     assert second["params"] == {"progressToken": token, "progress": 1.5, "total": 2}
-    assert not talk.conn.send_progress(2, 1)  # nobody asked
+    assert not talk.conn.send_progress(2, 1)  # no token
     assert not talk.conn.send_progress(3, 1)
     talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_progress(1, 9)
@@ -115,7 +115,7 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
     assert talk.hears(told(id, 2)) == []
 
 
-# -- Cancellation --------------------------------------------------------------------------------------------
+# -- Cancellation ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-1", "CXL-2", "CXL-3", "CXL-9", "CXL-13")
@@ -127,7 +127,7 @@ def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> 
     talk.says()
     talk.conn.send_cancel(id, reason)
     assert talk.says() == [cancelled(id, reason)]
-    talk.conn.send_cancel(id)  # twice is once
+    talk.conn.send_cancel(id)  # the second one has no effect
     talk.conn.send_cancel(99)
     assert talk.says() == []
     late = [
@@ -147,7 +147,7 @@ def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
     asked = only(talk.says())
     talk.conn.send_cancel(asked["id"])
     assert talk.says() == []
-    assert talk.hears(error(asked["id"])) != []  # it is still waited for
+    assert talk.hears(error(asked["id"])) != []  # the response is still processed
 
 
 @pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10")
@@ -191,13 +191,13 @@ def test_related_requests_end_with_their_request(id: Any) -> None:
     assert talk.hears(cancelled(id)) == [RequestCancelled(id)]
     assert talk.says() == [cancelled(asked, "the request it was made for is over")]
     assert talk.hears(result(asked, {"roots": []})) == []
-    talk.conn.send_result(other, EMPTY)  # an answer that did not wait for the question
+    talk.conn.send_result(other, EMPTY)  # sent before the response to the nested request
     assert [message.get("method") for message in talk.says()] == ["notifications/cancelled", None]
     assert talk.hears(result(kept, {"roots": []})) == []
     assert received(talk.hears(result(free, {"roots": []})), ResultReceived).token == "free"
 
 
-# -- Limits and waiting --------------------------------------------------------------------------------------
+# -- Limits and waiting ----------------------------------------------------------------------------
 
 
 def test_requests_over_in_flight_wait_while_others_pass() -> None:
@@ -221,7 +221,7 @@ def test_full_waiting_queue_pauses_until_timeout() -> None:
     assert talk.conn.next_deadline() == 15.0
     assert talk.waits(4.9) == []
     assert talk.paused()
-    # What comes is refused until there is room; whatever is no request is heard.
+    # Until the queue has room, requests are rejected; other messages are processed.
     assert_rejected(talk.waits(0.2), "too many requests")
     assert not talk.paused()
     refused, pong = talk.says()
@@ -231,7 +231,7 @@ def test_full_waiting_queue_pauses_until_timeout() -> None:
     talk.conn.send_result(1, EMPTY)
     assert received(talk.events(), RequestReceived).id == 2
     assert talk.hears(call(4), call(5)) == []
-    assert talk.paused()  # and the patience is new
+    assert talk.paused()  # and the timeout begins again
     assert talk.conn.next_deadline() == pytest.approx(20.1)
 
 
@@ -240,11 +240,11 @@ def test_busy_rejection_code_of_newest_revision() -> None:
     talk = server(E, in_flight=1, waiting=0)
     talk.hears(call(1, E))
     assert_error(talk.refusal(call(2, E)), 429, 2, "ask again later")
-    assert not talk.paused()  # where nobody can wait, reading on is the same as waiting
+    assert not talk.paused()  # a server without a queue does not pause
 
 
 def test_full_waiting_queue_does_not_pause_while_awaiting_response() -> None:
-    """What we wait for may be behind what is not read."""
+    """The response may be behind the requests in the input."""
     talk = server(in_flight=1, waiting=1)
     talk.hears(call(1))
     asked = talk.conn.send_request("roots/list", related=1, token="t")
@@ -255,7 +255,7 @@ def test_full_waiting_queue_does_not_pause_while_awaiting_response() -> None:
 
 
 def test_full_waiting_queue_never_pauses_client() -> None:
-    """If both sides stopped reading, neither would ever start again."""
+    """Two sides that both stop reading would deadlock."""
     talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=1000)))
     events = talk.hears(*(request(i, "roots/list") for i in range(4)), ping())
     assert kinds(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
@@ -304,7 +304,7 @@ def test_message_size_limit_is_inclusive(more: int) -> None:
             assert talk.says() == [result(1)]
 
 
-# -- Messages one by one -------------------------------------------------------------------------------------
+# -- Messages one by one ---------------------------------------------------------------------------
 
 
 def test_receive_message_takes_whole_messages() -> None:
@@ -321,7 +321,7 @@ def test_receive_message_takes_whole_messages() -> None:
     assert talk.says() == []
 
 
-# -- Batches -------------------------------------------------------------------------------------------------
+# -- Batches ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-20", "RPC-21", "RPC-23", "RPC-24")
@@ -383,7 +383,7 @@ def test_batch_invalid_rejected(batch: Any, answers: list[tuple[int, Any]], word
 @pytest.mark.parametrize("batch", [[], [ping()]])
 def test_batch_in_other_revisions_rejected(version: str, batch: Any) -> None:
     talk = server(version)
-    # On a connection that nothing is known of yet, all revisions may be the peer's.
+    # Before the revision is known, the error has a null id as the earlier ones require.
     assert_error(talk.refusal(batch), -32600, ... if version == D else None, "not an array")
 
 

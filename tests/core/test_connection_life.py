@@ -1,4 +1,4 @@
-"""One connection: how it is opened and how it ends."""
+"""One connection: opening and closing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ from tests.core.helpers import (
     server_config,
 )
 
-# -- Opening -------------------------------------------------------------------------------------------------
+# -- Opening ---------------------------------------------------------------------------------------
 
 
 def test_open_twice_or_by_server_raises() -> None:
@@ -116,7 +116,7 @@ def test_client_probe_timeout_falls_back_to_handshake() -> None:
     handshake = only(talk.says())
     assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
     assert not talk.probing()
-    # The probe is answered too late. That is no reason for anything as long as the handshake works.
+    # The late response to the probe has no effect if the handshake succeeds.
     assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
     assert (
         received(talk.hears(result(handshake["id"], INITIALIZE_RESULT)), PeerReady).peer.dialect
@@ -180,10 +180,10 @@ def test_client_rejects_requests_while_opening() -> None:
     assert_error(talk.refusal(request(1, "roots/list")), -32600, 1)
     talk, _ = opening_client(E)
     assert_rejected(talk.hears(request(1, "roots/list")))
-    assert talk.says() == []  # a client of that era answers nothing
+    assert talk.says() == []  # a stateless client sends no responses
 
 
-# -- Endings -------------------------------------------------------------------------------------------------
+# -- Endings ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-17", "LIFE-24")
@@ -226,7 +226,7 @@ def test_eof_at_client_cancels_requests_of_server() -> None:
 def test_eof_while_opening_is_connect_failed(versions: tuple[str, ...], probing: bool) -> None:
     talk, _ = opening_client(*versions)
     assert_closed(talk.ends(), error=ConnectFailed, text="before it was open")
-    # Some servers die of a method they do not know: the driver starts them again and opens without a probe.
+    # Some servers exit at an unknown method. The driver then restarts them without a probe.
     assert talk.conn.probing is probing
     assert talk.conn.next_deadline() is None
     assert talk.waits(100.0) == []
@@ -234,7 +234,7 @@ def test_eof_while_opening_is_connect_failed(versions: tuple[str, ...], probing:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
-    """Who pipes requests into a server and closes its input wants to read the answers."""
+    """A program that pipes requests into a server closes its output and reads the responses."""
     talk = server(version)
     talk.hears(call(1, version, progressToken=1), call(2, version))
     if DIALECTS[version].stateful:
@@ -291,7 +291,7 @@ def test_close_cancels_and_loses_requests() -> None:
     assert talk.events() == []
     assert not talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_result(2, EMPTY)
-    ping_answer, asked, given_up = talk.says()  # what was queued may still go, and that we wait no longer
+    ping_answer, asked, given_up = talk.says()  # the queue, and the cancellation
     assert ping_answer["id"] == "ping"
     assert (given_up["method"], given_up["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
     assert talk.hears(ping()) == []
@@ -324,7 +324,7 @@ def test_message_rejected_has_fault_and_id() -> None:
     assert talk.conn.next_event() is NEED_DATA
 
 
-# -- Begun anew -----------------------------------------------------------------------------------------------
+# -- Another session -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -337,7 +337,7 @@ def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     talk.says()
     talk.conn.renew(talk.now)
     answer = initialize_response(talk, version)
-    # What the server has asked is over; what was asked of it stays, until somebody says that it is lost.
+    # Requests of the server are cancelled. Ours stay until the transport reports a failure.
     assert kinds(talk.events()) == ["RequestCancelled"]
     assert talk.conn.awaits(waits)
     talk.conn.send_request("ping")
@@ -348,7 +348,7 @@ def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     assert ready.peer.info.version == "2"
     assert [said["method"] for said in talk.says()] == ["ping", "notifications/initialized"]
     assert talk.state() is State.READY
-    for _ in range(2):  # the second time it means nothing
+    for _ in range(2):  # the second call does nothing
         talk.conn.receive_failure(waits, ConnectionLost("gone"), talk.now)
     assert not talk.conn.awaits(waits)
     assert received(talk.events(), ErrorReceived).token == "T"

@@ -1,4 +1,4 @@
-"""One connection: log messages, the limit on tool calls, signs of life, an orderly end, and what it counts."""
+"""One connection: log messages, the rate of tool calls, keep-alive, shutdown and statistics."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.core.helpers import (
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
-# -- Log messages --------------------------------------------------------------------------------------------------------
+# -- Log messages ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LOG-3")
@@ -84,7 +84,7 @@ def test_log_level_of_stateless_request_is_used() -> None:
     assert log_at_all_levels(talk, related=2) == log_at_all_levels(talk) == []
     assert talk.conn.send_log("alert", "x", related=1)
     (message,) = talk.conn.messages_to_send()
-    assert message.related == 1  # on that request's stream, where a transport has streams
+    assert message.related == 1  # a transport with streams sends it on that of the request
     talk.conn.send_result(1, EMPTY)
     talk.says()
     assert not talk.conn.send_log("alert", "too late", related=1)
@@ -119,7 +119,7 @@ def test_send_log_before_handshake_sends_nothing() -> None:
     assert not Talk(Connection(Role.SERVER, server_config())).conn.send_log("error", "x")
 
 
-# -- The limit on tool calls ---------------------------------------------------------------------------------------------
+# -- The limit on tool calls -----------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DEC-13", "TOOL-24")
@@ -149,7 +149,7 @@ def test_tool_calls_without_rate_unlimited() -> None:
     assert len(talk.hears(*(call(n) for n in range(12_000)))) == 12_000
 
 
-# -- Signs of life -------------------------------------------------------------------------------------------------------
+# -- Keep-alive ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PING-3")
@@ -170,7 +170,7 @@ def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> No
     assert talk.hears(result(asked["id"])) == []
     assert talk.conn.next_deadline() == 29.0
     assert talk.conn.stats().calls == 0
-    # So is an error, an answer that is none, or anything else.
+    # An error response, an invalid response or any other input has the same effect.
     for answer in (
         {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "what?"}},
         {"jsonrpc": "2.0", "id": 0, "result": {}, "error": 5},
@@ -200,21 +200,21 @@ def test_keep_alive_while_paused_sends_no_ping() -> None:
     config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100))
     talk = opened(Role.SERVER, D, config)
     assert kinds(talk.hears(*(ping(n) for n in range(9)))) == []
-    for _ in range(5):  # its answers wait to be read
+    for _ in range(5):  # its responses wait to be read
         assert talk.paused()
         assert talk.waits(10.0) == []
         assert talk.conn.next_deadline() == talk.now + 10.0
     while talk.says():
         talk.events()
     assert kinds(talk.hears(call(11), call(12), call(13))) == ["RequestReceived"]
-    for _ in range(2):  # its requests wait for a place
+    for _ in range(2):  # its requests wait for a handler
         assert talk.paused()
         assert talk.waits(10.0) == []
     assert talk.says() == []
     assert kinds(talk.waits(5.0)) == ["MessageRejected"]
     assert only(talk.says())["id"] == 13
     assert talk.waits(5.0) == []
-    assert only(talk.says())["method"] == "ping"  # now it is listened to again
+    assert only(talk.says())["method"] == "ping"  # reading has resumed
     assert_closed(talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s")
 
 
@@ -226,7 +226,7 @@ def test_keep_alive_starts_when_connection_opens() -> None:
     assert talk.waits(1000.0) == []
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
     talk.hears(modern(1, "tools/call", {"name": "t"}))
-    assert talk.conn.next_deadline() is None  # a stateless peer is not asked: it is nobody in particular
+    assert talk.conn.next_deadline() is None  # stateless requests have no peer to ping
 
 
 def test_next_deadline_is_the_earlier_one() -> None:
@@ -248,7 +248,7 @@ def test_keep_alive_interval_invalid_rejected(seconds: float) -> None:
         server_config(keep_alive=seconds)
 
 
-# -- An orderly end ------------------------------------------------------------------------------------------------------
+# -- An orderly end --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -311,7 +311,7 @@ def test_shutdown_of_client_does_nothing() -> None:
     assert talk.state() is State.READY
 
 
-# -- What it counts ------------------------------------------------------------------------------------------------------
+# -- What it counts --------------------------------------------------------------------------------
 
 
 def test_connection_stats_count_messages_and_bytes() -> None:

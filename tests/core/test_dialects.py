@@ -1,4 +1,4 @@
-"""The five rows, and how a value is said in each of them."""
+"""The five revisions, and the encoding of values for each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from mcp_core import types as t
 from mcp_core._dialects import best, known, negotiate
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 
-# version, stateful, batches, null id in errors, structured content, tool argument faults, resultType, ping
+# version, stateful, batches, null id in errors, structured content, tool argument faults,
+# resultType, ping
 ROWS = [
     (A, True, False, True, "none", False, "", "ping"),
     (B, True, True, True, "none", False, "", "ping"),
@@ -58,7 +59,7 @@ STANDARD = {
 }
 OLD = {"RESOURCE_NOT_FOUND": -32002, "MISSING_CAPABILITY": -32601, "BUSY": -32000}
 NEW = {"RESOURCE_NOT_FOUND": -32602, "MISSING_CAPABILITY": -32021, "BUSY": 429}
-# A server without the stateless era names its versions by these all the same: whoever asks like that knows them.
+# Stateful servers use these too, in responses to stateless requests.
 BOTH = {"HEADER_MISMATCH": -32020, "UNSUPPORTED_VERSION": -32022}
 
 
@@ -132,7 +133,7 @@ def test_fit_replaces_content_missing_in_revision(version: str, content: Any, st
     ],
 )
 def test_fit_replaces_single_content_block(version: str, block: Any, expected: Any) -> None:
-    """The content of a message is a block, not a list of them."""
+    """The content of a prompt message is one block, not a list."""
     result = t.GetPromptResult(messages=[t.PromptMessage(role="user", content=block)])
     assert encoded(version, result) == {"messages": [{"role": "user", "content": expected}]}
     assert result.messages[0].content is block
@@ -159,7 +160,7 @@ def test_fit_value_without_substitute_raises(version: str, content: Any) -> None
 
 @pytest.mark.parametrize("version", [C, D])
 def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
-    """A visit to a page loses its page in 2025-06-18, which has forms alone."""
+    """An elicitation by URL loses its URL in 2025-06-18, which has forms only."""
     params = t.ElicitParams(mode="url", message="m", url="https://x", elicitation_id="e")
     if DIALECTS[version].lacks(t.ElicitParams, "url"):
         with pytest.raises(LocalProtocolError, match=r"2025-06-18 cannot say this ElicitParams: .*form mode"):
@@ -175,7 +176,7 @@ def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_fit_adds_required_cache_hints(version: str) -> None:
-    """2026-07-28 wants both members, and a private answer that is not kept is the one that is never wrong."""
+    """2026-07-28 requires both members. "private" and 0 are safe for every result."""
     expected = (
         {"tools": []} if DIALECTS[version].stateful else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
     )
@@ -237,7 +238,7 @@ def test_fit_unchanged_value_is_not_copied(version: str, value: Any) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_fit_unchanged_result_is_not_copied(version: str) -> None:
     result = t.CallToolResult(content=[t.TextContent("x")])
-    for _ in range(2):  # worked out, and then remembered
+    for _ in range(2):  # computed, then cached
         assert DIALECTS[version].fit(result) is result
 
 
@@ -297,7 +298,7 @@ def test_best_returns_first_spoken_that_is_offered(spoken: Any, offered: Any, ex
     ("requested", "served", "answered"),
     [
         *((version, STATEFUL, version) for version in STATEFUL),
-        (E, STATEFUL, D),  # there is no handshake in it
+        (E, STATEFUL, D),  # it has no handshake
         ("1.0", STATEFUL, D),
         ("2099-01-01", (B, A), B),
         ("2024-01-01", (B, A), B),

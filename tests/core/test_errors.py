@@ -1,4 +1,4 @@
-"""The exceptions: who is whose child, what they carry and how they read."""
+"""The exceptions: base classes, attributes and texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mcp_core import _errors as errors
         (ToolError, (McpTrioError,)),
         (ConnectFailed, (McpTrioError,)),
         (ConnectionLost, (McpTrioError,)),
-        # Code that waits with the standard library's word for it works too.
+        # `except TimeoutError` catches it too.
         (CallTimeout, (McpTrioError, TimeoutError)),
         (AuthRequired, (McpTrioError,)),
     ],

@@ -1,4 +1,4 @@
-"""The events: plain values, and two words that are no events."""
+"""The events, and the constants `NEED_DATA` and `PAUSED`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines out of bytes: however the bytes are split, the lines are the same, and no line grows beyond the limit."""
+"""Line framing: chunks of any size give the same lines, and lines over the limit use no memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.helpers import chunks
 
 LIMIT = 8
 
-# what arrives, the lines it has (None an overlong one), whether it stops in the middle of one
+# input, its lines (None for one over the limit), whether it ends inside a line
 STREAMS: list[Any] = [
     pytest.param(b"", [], False, id="nothing"),
     pytest.param(b"a\n", [b"a"], False, id="a line"),
@@ -43,7 +43,7 @@ STREAMS: list[Any] = [
 
 
 def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bool]:
-    """What comes out, None for an overlong line, and whether the input stops inside a line."""
+    """Return the lines, None for one over the limit, and whether the input ends inside a line."""
     buffer = LineBuffer(limit)
     lines: list[bytes | None] = []
     for piece in pieces:
@@ -96,7 +96,7 @@ def test_line_buffer_too_long_reported_once_without_memory() -> None:
 def test_line_buffer_too_long_reported_before_newline() -> None:
     buffer = LineBuffer(LIMIT)
     buffer.feed(b"x" * (LIMIT + 1))
-    assert buffer.next_line() is None  # the last may be a carriage return, which does not count
+    assert buffer.next_line() is None  # the last byte may be a CR, which does not count
     buffer.feed(b"x")
     assert buffer.next_line() is OVERLONG
     assert buffer.next_line() is None
@@ -104,7 +104,7 @@ def test_line_buffer_too_long_reported_before_newline() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 10**9])
 def test_line_buffer_many_lines_take_linear_time(size: int) -> None:
-    """In one piece or in many that came before anyone looked: linear, and what was read is held no longer."""
+    """The cost is linear, for one chunk or many, and returned lines are not kept."""
     count = 20_000
     data = b"".join(b"line %06d\n" % i for i in range(count)) + b"the rest"
     buffer = LineBuffer(100)
@@ -136,7 +136,7 @@ def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
     assert line is not OVERLONG
     assert line is not None
     assert len(line) == size
-    assert time.perf_counter() - started < 2  # a scan from the start each time takes half a minute
+    assert time.perf_counter() - started < 2  # repeated searches take half a minute
 
 
 def test_line_buffer_repr() -> None:

@@ -1,4 +1,4 @@
-"""The caching hints, as a value that a server gives."""
+"""The cache hints that a server configures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bytes to messages: one at a time, in order, and nothing raised."""
+"""From bytes to messages: one at a time, in order, without exceptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.core.helpers import call, encoded, initialize, line, ping
 
 
 def summary(message: Envelope | BadMessage | None) -> Any:
-    """The method of a request, what is wrong with a bad message, None for none."""
+    """Return the method of a request, or the text of a bad message, or None for none."""
     if isinstance(message, BadMessage):
         return message.message
     if message is None:

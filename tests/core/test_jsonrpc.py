@@ -1,4 +1,4 @@
-"""One message's bytes: what is an envelope, what is wrong with those that are none, how messages are written."""
+"""The codec: valid and invalid messages, and the encoding of messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mcp_core._jsonrpc import (
 
 MAX = 2**53 - 1
 
-# what was sent, the members that are there (params, result and error as they stand on the wire)
+# message, its members (params, result and error as JSON)
 GOOD: list[Any] = [
     pytest.param('{"jsonrpc":"2.0","id":1,"method":"m"}', {"id": 1, "method": "m"}, id="request"),
     pytest.param(
@@ -91,9 +91,9 @@ def test_decode_valid_message_gives_envelope(sent: str, members: dict[str, Any])
 PARSE, INVALID = Fault.PARSE, Fault.INVALID_REQUEST
 NO_ID = None
 
-# what was sent, the fault, the id that is kept, what it looks like, some of the words
+# message, fault, id, apparent kind, part of the text
 BAD: list[Any] = [
-    # No JSON
+    # Not JSON
     pytest.param("", PARSE, NO_ID, "request", "ends too early", id="nothing"),
     pytest.param("nope", PARSE, NO_ID, "request", "not JSON", id="no JSON"),
     pytest.param('{"jsonrpc":"2.0","id":1,"method":"m"', PARSE, NO_ID, "request", "too early", id="cut off"),
@@ -145,11 +145,11 @@ BAD: list[Any] = [
         "nested too deeply",
         id="too deep",
     ),
-    # No object
+    # Not an object
     pytest.param("[]", INVALID, NO_ID, "request", "is a JSON object", id="array"),
     pytest.param("null", INVALID, NO_ID, "request", "is a JSON object", id="null"),
     pytest.param("1", INVALID, NO_ID, "request", "is a JSON object", id="number"),
-    # No JSON-RPC 2.0
+    # Not JSON-RPC 2.0
     pytest.param("{}", INVALID, NO_ID, "neither", "jsonrpc", id="empty object"),
     pytest.param('{"id":1,"method":"m"}', INVALID, 1, "request", "jsonrpc", id="no jsonrpc"),
     pytest.param(
@@ -260,7 +260,7 @@ BAD: list[Any] = [
         "32 bytes",
         id="method bytes",
     ),
-    # Which of both
+    # Request or response
     pytest.param('{"jsonrpc":"2.0"}', INVALID, NO_ID, "neither", "neither a method", id="nothing said"),
     pytest.param('{"jsonrpc":"2.0","id":1}', INVALID, 1, "neither", "neither a method", id="an id alone"),
     pytest.param(
@@ -272,7 +272,7 @@ BAD: list[Any] = [
     pytest.param(
         '{"jsonrpc":"2.0","result":{}}', INVALID, NO_ID, "response", "without an id", id="result, no id"
     ),
-    # Members that stand twice
+    # Duplicate members
     pytest.param(
         '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}', INVALID, 2, "request", "twice", id="two ids"
     ),
@@ -314,7 +314,7 @@ BAD: list[Any] = [
         '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}', INVALID, 1, "request", "twice", id="unknown"
     ),
     pytest.param(
-        # Four quotes that no quote byte stands for would make up for the four of the method that is lost.
+        # Four quotation marks without a byte would make up for the four of the dropped method.
         '{"jsonrpc":"2.0","id":1,"\\u0022\\u0022\\u0022\\u0022":0,"method":"a","method":"m"}',
         INVALID,
         1,
@@ -345,7 +345,7 @@ def test_decode_invalid_message_raises_bad_message(
 
 
 def test_decode_near_recursion_limit_raises_bad_message() -> None:
-    """How deep is too deep depends on the stack above. Somewhere the first look succeeds and the second does not."""
+    """At some depth, which depends on the stack, only the first of two decodings succeeds."""
     outcomes: set[Any] = set()
     for depth in range(700, 1000):
         data = b'{"jsonrpc":"2.0","id":1,"method":"m","x":%b1%b}' % (b"[" * depth, b"]" * depth)
@@ -463,7 +463,7 @@ IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 def test_decode_accepts_output_of_other_encoders(
     id: Any, method: str, params: Any, escape: bool, indent: int
 ) -> None:
-    """However another library may write it."""
+    """The standard library writes white space and escapes that ours does not."""
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     for data in (
         json.dumps(message, ensure_ascii=escape, indent=indent or None).encode(),
@@ -479,9 +479,9 @@ def test_decode_accepts_output_of_other_encoders(
 def test_decode_duplicate_member_raises(members: dict[str, Any], key: str, value: Any) -> None:
     message = {**members, key: value, "jsonrpc": "2.0", "method": "m"}
     once = encode(message)
-    # The second comes in front, so that what the decoder keeps is the good message.
+    # The duplicate comes first, so the decoder keeps the valid member.
     twice = b"{%b:%b,%b" % (encode(key), encode(0), once[1:])
-    message.pop("id", None)  # whose type would be wrong
+    message.pop("id", None)  # of the wrong type
     assert msgspec.json.decode(twice) is not None
     with pytest.raises(BadMessage):
         decode(twice)

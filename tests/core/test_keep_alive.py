@@ -1,4 +1,4 @@
-"""When a silent peer is asked, and when it is given up."""
+"""The keep-alive timer: when to send a ping, and when to close."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mcp_core._keep_alive import Due, KeepAlive
 
 def test_keep_alive_timer_sends_ping_then_closes() -> None:
     alive = KeepAlive(10.0)
-    assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)  # it has not begun
+    assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)  # the timer was not started
     alive.heard(0.0)
     assert [alive.due(at) for at in (0.0, 9.9, 10.0, 10.0, 19.9, 20.0)] == [
         Due.NOTHING,

@@ -1,4 +1,4 @@
-"""The table of methods against the unions of each revision's schema, written out once more by hand."""
+"""The table of methods against the unions of the schemas, which are repeated here by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 
-# Who receives a message in which revisions: letters from A (2024-11-05) to E (2026-07-28).
+# The receivers by method, and the revisions: letters from A (2024-11-05) to E (2026-07-28).
 REQUESTS = """
 SERVER ABCD. initialize
 SERVER ....E server/discover
@@ -53,7 +53,7 @@ CLIENT ....E tasks
 
 
 def expected(version: str, role: Role) -> tuple[set[str], set[str]]:
-    """The requests and the notifications."""
+    """Return the names of the requests and of the notifications."""
     letter = "ABCDE"[VERSIONS.index(version)]
 
     def read(table: str, prefix: str) -> set[str]:
@@ -95,7 +95,7 @@ def test_method_rows_are_consistent(row: Method) -> None:
     assert row.name.startswith("notifications/") is (row.result is None)
     fields = row.params.__struct_fields__
     assert not row.name_field or row.name_field in fields
-    # A capability that no field could declare would never be met.
+    # A capability without a field could never be declared.
     roots: tuple[Any, ...] = (t.ClientCapabilities(), t.ServerCapabilities())
     assert not row.needs or any(hasattr(root, row.needs[0]) for root in roots)
 
@@ -103,7 +103,7 @@ def test_method_rows_are_consistent(row: Method) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
 def test_method_rows_of_one_name_do_not_overlap(version: str, role: Role) -> None:
-    """Two rows of one name take turns, or the later would hide the earlier."""
+    """Otherwise the later row would hide the earlier one."""
     names = [
         row.name
         for row in METHODS
@@ -127,7 +127,7 @@ STEPS = {
     "initialize": Step.INITIALIZE,
     "notifications/initialized": Step.INITIALIZED,
     "ping": Step.PING,
-    # These two are also said of a conversation that has not begun.
+    # These two are legal before the handshake.
     "notifications/cancelled": Step.PING,
     "notifications/message": Step.PING,
 }
@@ -166,7 +166,7 @@ def test_method_needed_capabilities(version: str, role: Role, name: str, needs: 
 
 
 def test_methods_that_may_return_input_required() -> None:
-    """2026-07-28, basic/patterns/mrtr: three methods, and the questions that may stand in their answers."""
+    """2026-07-28, basic/patterns/mrtr: three methods, and the input requests in their results."""
     asking = {row.name for row in METHODS if row.input_ok}
     assert asking == {"tools/call", "prompts/get", "resources/read"}
     assert {row.name for row in INPUTS} == {"elicitation/create", "sampling/createMessage", "roots/list"}

@@ -1,4 +1,4 @@
-"""What is told about a request while it runs: to whom, and in which words."""
+"""Log notifications: which are sent, and their members."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The opening as a list of questions and replies: the compatibility matrix, without a message or a clock.
+"""Version negotiation as a list of requests and replies: the compatibility matrix.
 
-A row reads like the conversation that it stands for: what is asked, what comes back, and so on until somebody gives up or
-there is a peer. The end-to-end counterpart is in `test_two_machines.py`.
+A row is a conversation: a request, its reply, and so on until there is a peer or an error. The
+end-to-end counterpart is in `test_compatibility.py`.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def with_late_result(reply: Reply, discovery: Reply) -> Reply:
 SILENCE = Reply()
 ODD = Reply(result=b'{"tools":[]}')
 
-# the client, what it asks and hears, the revision that comes of it - or the words in which it gives up
+# the client, its requests and their replies, the revision or part of the error
 OPENINGS: list[Any] = [
-    # 2026-07-28, basic/versioning: a client of both eras
+    # 2026-07-28, basic/versioning: a client with stateful and stateless revisions
     pytest.param(DUAL, [(probe(), discover_result(E))], E, id="dual: modern server"),
     pytest.param(DUAL, [(probe(), discover_result(*ALL))], E, id="dual: server of both eras"),
     pytest.param(
@@ -206,7 +206,7 @@ OPENINGS: list[Any] = [
         "refused initialize",
         id="modern evidence, and silence again",
     ),
-    # An answer to the probe that comes after its time counts only if the handshake fails
+    # A late result of the probe is used only if the handshake fails
     pytest.param(
         DUAL,
         [(probe(), SILENCE), (handshake(), with_late_result(error_reply(-32601), discover_result(E)))],
@@ -249,7 +249,7 @@ OPENINGS: list[Any] = [
         "refused",
         id="late, no discovery",
     ),
-    # A client of the stateless era alone probes too, to fail with a reason
+    # A client without stateful revisions probes too, so that its error has a reason
     pytest.param(MODERN, [(probe(), discover_result(E))], E, id="modern: modern server"),
     pytest.param(
         MODERN, [(probe(), error_reply(-32601))], "does not speak 2026-07-28 (it answered", id="modern: error"
@@ -267,7 +267,7 @@ OPENINGS: list[Any] = [
     pytest.param(
         MODERN, [(probe(), error_reply(-32022, D))], "speaks 2025-11-25, we speak 2026", id="modern: -32022"
     ),
-    # A client without it shakes hands at once
+    # A client without stateless revisions sends initialize at once
     pytest.param(LEGACY, [(handshake(), initialize_result(D))], D, id="legacy: newest"),
     *(pytest.param(LEGACY, [(handshake(), initialize_result(v))], v, id=f"legacy: {v}") for v in STATEFUL),
     pytest.param(
@@ -316,7 +316,7 @@ def test_negotiation_conversation_has_expected_outcome(
         assert outcome in str(caught.value)
 
 
-# What HTTP adds: a status. The same words, of which some say nothing about revisions.
+# HTTP statuses, of which some tell nothing about revisions.
 HTTP: list[Any] = [
     pytest.param(error_reply(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"),
     pytest.param(error_reply(-32601, status=200), None, id="200 with -32601 is legacy"),
@@ -379,7 +379,7 @@ def test_negotiation_wrong_known_peer_fails() -> None:
 
 @pytest.mark.requirement("VER-2")
 def test_negotiation_other_stateless_revision_tried_once() -> None:
-    """There is only one yet, so the next is made up."""
+    """There is only one stateless revision yet, so the test defines another."""
     older = Dialect(B, stateful=False, result_type="complete")
     config = client_config()
     config.stateless, config.stateful = (DIALECTS[E], older), (DIALECTS[A],)
@@ -438,7 +438,7 @@ def test_negotiation_error_has_cause() -> None:
     assert cause.data == {"supported": [C, B], "requested": E}
 
 
-# -- Under way --------------------------------------------------------------------------------------------------
+# -- Under way -------------------------------------------------------------------------------------
 
 
 def test_negotiation_has_deadline_and_id_of_request() -> None:
@@ -462,13 +462,13 @@ def progress_of(opener: Opener) -> tuple[Ask | None, float | None, bool]:
 def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
     opener = Opener(DUAL, None)
     opener.advance(None, 7, 0.0)
-    assert not opener.takes_late(7, Raw(b"{}"))  # it is not late yet
+    assert not opener.takes_late(7, Raw(b"{}"))  # it has not timed out
     opener.time_is_up()
     opener.advance(SILENCE, 8, 5.0)
     assert not opener.takes_late(8, Raw(b"{}"))
     assert not opener.takes_late("7", Raw(b"{}"))
     assert opener.takes_late(7, Raw(discover_result(E).result or b"") if answered else UNSET)
-    opener.time_is_up()  # of the handshake: an answer to that is of no use later
+    opener.time_is_up()  # of the handshake, whose late result is not used
     assert not opener.takes_late(8, Raw(b"{}"))
     if answered:
         found = opener.advance(error_reply(-32601), 9, 10.0)

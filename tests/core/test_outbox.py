@@ -1,4 +1,4 @@
-"""The queue of what is to be sent: in order, on one line each, and counted."""
+"""The queue of messages to send."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_outbox_take_lines_returns_one_message_per_line() -> None:
         (Outgoing(b"", Kind.ANSWER, "1"), "1"),
         (Outgoing(b"", Kind.NOTIFICATION, None, 1), 1),
         (Outgoing(b"", Kind.NOTIFICATION), None),
-        # Our own request 7, made for the peer's request 1 or for none.
+        # Our own request 7, sent during the request 1 of the peer or during none.
         (Outgoing(b"", Kind.REQUEST, 7, 1), 1),
         (Outgoing(b"", Kind.REQUEST, 7), None),
         (Outgoing(b"", Kind.CANCEL, 7, "1"), "1"),

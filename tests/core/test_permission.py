@@ -1,4 +1,4 @@
-"""What we may send: our caller's mistakes are named, and nothing else is one."""
+"""The checks of messages that we send."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_may_request_allowed_requests(role: Role, version: str, method: str, sta
         (CLIENT, D, "initialize", State.READY, "already initialized"),
         (SERVER, D, "roots/list", State.CLOSING, "not possible when CLOSING"),
         (SERVER, D, "acme/nobody/knows", State.CLOSING, "not possible when CLOSING"),
-        # Not even what MCP does not define: no request of a server has a place there.
+        # Custom methods neither: a server sends no requests at all in that revision.
         (SERVER, E, "sampling/createMessage", State.READY, "sends no requests in revision 2026-07-28"),
         (SERVER, E, "acme/nobody/knows", State.READY, "sends no requests in revision 2026-07-28"),
         (SERVER, E, "notifications/message", State.READY, "sends no requests"),

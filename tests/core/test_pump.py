@@ -1,4 +1,4 @@
-"""`Pump`: events one at a time, however nested the calls; and when to stop reading, or to wait before sending."""
+"""`Pump`: the order of events in nested calls, and back-pressure in both directions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALL = {"name": "t"}
 
 
 class Carrier:
-    """A server's connection, its pump, and the events that came out of it; `acts` is done on each."""
+    """A server connection, its pump, and the delivered events. `acts` is called with each."""
 
     def __init__(self, acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> None:
         self.conn = Connection(Role.SERVER, server_config(limits=Limits(**limits)))
@@ -61,9 +61,7 @@ def test_pump_nested_run_keeps_event_order() -> None:
         if isinstance(event, RequestReceived):
             order.append(f"begin {event.id}")
             if event.id == 1:
-                carrier.hears(
-                    call(3)
-                )  # as when a handler's answer frees a place, or its message wakes the reader
+                carrier.hears(call(3))  # as a handler does that sends its result at once
             order.append(f"end {event.id}")
 
     carrier = opened()
@@ -90,9 +88,7 @@ def test_pump_paused_follows_connection() -> None:
     for acts in (
         lambda: carrier.hears(call(1)),
         lambda: carrier.hears(call(2), call(3)),
-        lambda: carrier.conn.send_result(
-            1, {}
-        ),  # makes room for the second, the third takes its place in the lane
+        lambda: carrier.conn.send_result(1, {}),  # the second one starts, and the third one waits
         lambda: carrier.conn.send_result(2, {}),
     ):
         acts()

@@ -1,4 +1,4 @@
-"""The token bucket: what passes at which time."""
+"""The token bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection answers by itself, as functions."""
+"""The results of requests that a connection answers itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the peer's requests: places, the lane of those who wait, and when the peer has to wait."""
+"""The table of incoming requests: in flight, waiting, and when reading has to pause."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_incoming_requests_waiting_are_not_overtaken() -> None:
     assert add(requests, 1, 2, 3) == [True, True, False]
     del requests.table[1]
     del requests.table[2]
-    assert add(requests, 4) == [False]  # there are places, but 3 has not got its own yet
+    assert add(requests, 4) == [False]  # a place is free, but 3 has not taken it yet
     assert waiting_ids(requests) == [3, 4]
 
 
@@ -73,11 +73,11 @@ def test_incoming_requests_cancel_by_phase() -> None:
     assert requests.cancel(1) is None  # twice
     assert requests.cancel(9) is None  # unknown
     assert (len(requests.table), requests.in_flight) == (4, 2)  # its handler still runs
-    assert requests.cancel("3") is False  # it only waited, and is gone at once
+    assert requests.cancel("3") is False  # it was still waiting, so it is removed at once
     assert list(requests.table) == [1, 2, 3]
     assert requests.cancel("3") is None
     del requests.table[1]
-    assert requests.cancel(1) is None  # over
+    assert requests.cancel(1) is None  # answered
     assert waiting_ids(requests) == [3]
 
 
@@ -96,7 +96,7 @@ def test_incoming_requests_full_queue_pauses() -> None:
     assert not requests.must_pause(0.0, calling=False)
     assert requests.escape is None
     add(requests, 4)
-    assert not requests.must_pause(1.0, calling=True)  # what we wait for may be behind it
+    assert not requests.must_pause(1.0, calling=True)  # the response may be behind it in the input
     assert requests.escape is None
     assert requests.must_pause(2.0, calling=False)
     assert requests.must_pause(3.0, calling=False)
@@ -113,7 +113,7 @@ def test_incoming_requests_free_place_ends_pause() -> None:
     assert requests.escape is None
     add(requests, 5)
     assert requests.must_pause(6.0, calling=False)
-    assert requests.escape == 11.0  # counted anew
+    assert requests.escape == 11.0  # the timeout begins again
 
 
 def test_incoming_requests_pause_times_out() -> None:
@@ -127,7 +127,7 @@ def test_incoming_requests_pause_times_out() -> None:
     assert requests.escape is None
     assert not requests.must_pause(7.0, calling=False)
     assert add(requests, 5) == [None]
-    # It goes on until there is room again, by whatever way.
+    # Reading goes on until the queue has room.
     assert requests.cancel(4) is False
     assert not requests.must_pause(8.0, calling=False)
     assert add(requests, 6) == [False]
@@ -141,7 +141,7 @@ def test_incoming_requests_each_pause_has_full_timeout(waiting: int) -> None:
     add(requests, *range(1 + waiting))
     assert requests.must_pause(2.0, calling=False)
     requests.escape_if_due(7.0)
-    for id in range(1 + waiting):  # the lane is emptied, and filled again much later
+    for id in range(1 + waiting):  # the queue is emptied, and filled again much later
         del requests.table[id]
         requests.next_waiting()
     add(requests, *range(1 + waiting))

@@ -1,4 +1,4 @@
-"""What a revision adds to params and results: by bytes, without touching what a caller gave."""
+"""The members that a revision adds to params and results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_encode_params_lone_surrogate_raises(params: Any) -> None:
             body(DIALECTS[version], params)
 
 
-# version, params, meta, progress token, what is said
+# version, params, meta, progress token, JSON
 PARAMS: list[Any] = [
     (D, None, None, None, None),
     (D, CALL, None, None, CALL_SAID),
@@ -131,7 +131,7 @@ def test_encode_request_params_reserved_meta_raises(
 DONE = {"resultType": "complete"}
 TOOLS = {"tools": [], "ttlMs": 0, "cacheScope": "private"}
 
-# version, result, what is said
+# version, result, JSON
 RESULTS: list[Any] = [
     (D, t.EmptyResult(), {}),
     (D, t.EmptyResult(meta={"a": 1}), {"_meta": {"a": 1}}),
@@ -164,7 +164,7 @@ RESULTS: list[Any] = [
     (E, Raw(b'{"a":1}'), DONE | {"a": 1, "_meta": SERVER_WHO}),
     (E, Raw(b"{ }"), DONE | {"_meta": SERVER_WHO}),
     (E, Raw(b' {\n"a": 1}\n'), DONE | {"a": 1, "_meta": SERVER_WHO}),
-    # A value of the registry's own kind that is no result: nothing is known about its members.
+    # A Struct that is not a `Result`.
     (E, t.Implementation("n", "1"), DONE | {"name": "n", "version": "1", "_meta": SERVER_WHO}),
 ]
 

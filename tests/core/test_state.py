@@ -1,4 +1,4 @@
-"""The two tables, cell by cell, and what they promise in words."""
+"""The two tables of the life cycle, cell by cell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from mcp_core import LocalProtocolError, State
 from mcp_core._methods import Step
 from mcp_core._state import LIFECYCLE, REQUEST, Act, Life, after, next_state
 
-# Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a violation.
+# Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a
+# violation.
 CONNECTION = """
 NEW      OPENING -      NEW     -       NEW     CLOSED
 OPENING  -       READY  OPENING OPENING OPENING CLOSED
@@ -60,7 +61,7 @@ def test_life_cycle_stateless_request_keeps_state(state: State) -> None:
     assert next_state(state, Step.STATELESS) is state
 
 
-# Rows are lives; columns are NOTE ACKNOWLEDGE CHANGE ANSWER CANCEL.
+# Rows are phases; columns are NOTE ACKNOWLEDGE CHANGE ANSWER CANCEL.
 REQUESTS = """
 OPEN       OPEN STREAMING -         DONE      CANCELLED
 STREAMING  -    -         STREAMING DONE      CANCELLED

@@ -1,7 +1,7 @@
-"""Two machines back to back: what one side says is what the other side hears, in every revision and both directions.
+"""Two connections back to back, in every revision and both directions.
 
-The wire between them loses nothing but lets a test decide when a message goes over. So the races of the specification are
-written down as they happen: both sides speak, and only then are the messages delivered.
+The test decides when a message is delivered. The races that the specification describes are
+reproduced in this way: both sides send, and then the messages are delivered.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ TEXT = t.TextContent("hi")
 
 @pytest.fixture(params=VERSIONS)
 def pair(request: pytest.FixtureRequest) -> ConnectionPair:
-    """Two sides that speak one revision, in conversation."""
+    """Return an open client and server of one revision."""
     return ConnectionPair(request.param).open()
 
 
 @pytest.fixture(params=STATEFUL)
 def session(request: pytest.FixtureRequest) -> ConnectionPair:
-    """The same in the revisions where either side may ask."""
+    """Return the same in a revision in which both sides may send requests."""
     return ConnectionPair(request.param).open()
 
 
-# -- Asking and answering ------------------------------------------------------------------------------------
+# -- Asking and answering --------------------------------------------------------------------------
 
-# method, params, result; what a client asks in every revision
+# method, params, result; requests of a client in every revision
 ASKED: list[Any] = [
     ("tools/list", None, t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})])),
     ("tools/list", t.PaginatedParams(cursor="c"), t.ListToolsResult(tools=[], next_cursor="d")),
@@ -93,7 +93,7 @@ ASKED: list[Any] = [
         t.CompleteResult(completion=t.Completion(values=["bc"])),
     ),
 ]
-# What a server asks of a client, and since when.
+# Requests of a server, and the first revision that has them.
 ASKED_BACK: list[Any] = [
     (A, "ping", None, t.EmptyResult()),
     (A, "roots/list", LIST_ROOTS, t.ListRootsResult(roots=[t.Root("file:///x", "x")])),
@@ -113,7 +113,7 @@ ASKED_BACK: list[Any] = [
 
 
 def without_added_members(result: Any) -> Any:
-    """A result without what the revision adds to it."""
+    """Return a result without the members that the revision adds."""
     changes: dict[str, Any] = {"meta": None, "result_type": None}
     if isinstance(result, t.CacheableResult):
         changes |= {"ttl_ms": None, "cache_scope": None}
@@ -178,7 +178,7 @@ def test_pair_request_gets_error(pair: ConnectionPair) -> None:
 
 
 def test_pair_simultaneous_requests_may_have_equal_ids(session: ConnectionPair) -> None:
-    """Each side counts its own ids, so the same number goes both ways."""
+    """Each side numbers its own requests, so both use the same id."""
     for _ in range(3):
         session.server.send_request("roots/list", token="server")
         session.client.send_request("tools/list", token="client")
@@ -209,7 +209,7 @@ def test_pair_nested_request_completes(session: ConnectionPair) -> None:
     assert session.silent()
 
 
-# method, params; what either side may tell
+# method, params; notifications of either side
 TOLD: list[Any] = [
     (SERVER, "notifications/message", t.LoggingMessageParams(level="info", data={"a": None})),
     (SERVER, "notifications/tools/list_changed", None),
@@ -222,7 +222,7 @@ TOLD: list[Any] = [
 @pytest.mark.requirement("RPC-13")
 @pytest.mark.parametrize(("by", "method", "params"), TOLD)
 def test_pair_notification_arrives(pair: ConnectionPair, by: Role, method: str, params: Any) -> None:
-    # Where nobody shakes hands, there is nobody to tell anything but those who have asked.
+    # Without a handshake a server can send notifications only during a request.
     related = None if pair[by].peer is not None else pair.request("tools/call", CALL).id
     event = pair.notify(method, params, by=by, related=related)
     assert event.peer is pair[by.other].peer
@@ -232,7 +232,7 @@ def test_pair_notification_arrives(pair: ConnectionPair, by: Role, method: str, 
 
 @pytest.mark.requirement("META-1")
 def test_pair_meta_arrives_unchanged(pair: ConnectionPair) -> None:
-    """On requests, results and notifications, beside what the revision itself puts there."""
+    """This holds for requests, results and notifications, beside the members of the revision."""
     asked = pair.request("tools/call", CALL, meta={"com.example/a": [1]})
     assert b'"com.example/a":[1]' in bytes(asked.raw)
     told = pair.notify(
@@ -261,14 +261,14 @@ def test_pair_input_required_then_retry(state: str | None) -> None:
     )
     event = received(pair.move(SERVER), InputRequested)
     assert (event.id, event.requests, event.state, event.token) == (asked.id, questions, state, "t")
-    # The request is over. The next one is another, with the answers.
+    # The request is complete. The retry is another request, with the input.
     again = t.CallToolParams(name="t", input_responses={"r": Raw(b'{"roots":[]}')}, request_state=state)
     retry = pair.request("tools/call", again, token="t")
     assert retry.id != asked.id
     pair.result(retry, t.CallToolResult(content=[]))
 
 
-# -- Custom methods ------------------------------------------------------------------------------------------
+# -- Custom methods --------------------------------------------------------------------------------
 
 
 class AddParams(t.RequestParams, kw_only=True):
@@ -309,7 +309,7 @@ def test_pair_unknown_custom_method_rejected(version: str, method: str) -> None:
     assert isinstance(failed.error, PeerError)
     assert (failed.id, failed.error.code) == (id, -32601)
     pair.client.send_notification("notifications/acme/news", {"a": 1})
-    assert pair.move(CLIENT) == []  # who does not know a notification ignores it
+    assert pair.move(CLIENT) == []  # unknown notifications are ignored
     assert pair.silent()
 
 
@@ -319,7 +319,7 @@ def test_pair_unregistered_custom_result_is_dict() -> None:
     assert pair.result(asked, AddResult(sum=3)) == {"sum": 3}
 
 
-# -- Progress ------------------------------------------------------------------------------------------------
+# -- Progress --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PROG-1", "PROG-2", "PROG-4", "PROG-5", "PROG-11")
@@ -350,7 +350,7 @@ def test_pair_progress_crossing_result_ignored(pair: ConnectionPair) -> None:
     assert pair.silent()
 
 
-# -- Cancellation --------------------------------------------------------------------------------------------
+# -- Cancellation ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-1", "CXL-6", "CXL-7")
@@ -376,8 +376,8 @@ def test_pair_cancel_crossing_result_ignored(pair: ConnectionPair) -> None:
     pair.server.send_progress(asked.id, 1)
     pair.server.send_result(asked.id, t.CallToolResult(content=[]))
     pair.client.send_cancel(asked.id)
-    assert pair.move(SERVER) == []  # nobody waits for it any more
-    assert pair.move(CLIENT) == []  # there is nothing to stop any more
+    assert pair.move(SERVER) == []  # the client has cancelled it
+    assert pair.move(CLIENT) == []  # the handler has returned
     assert pair.silent()
 
 
@@ -410,7 +410,7 @@ def test_pair_cancel_in_same_read_as_request(pair: ConnectionPair) -> None:
 
 @pytest.mark.requirement("CXL-8")
 def test_pair_cancel_overtaking_request_ignored(pair: ConnectionPair) -> None:
-    """It cannot on a pipe. Over HTTP it can, and then the request runs."""
+    """On a pipe this is impossible. Over HTTP it is possible, and the request then runs."""
     id = pair.client.send_request("tools/call", CALL)
     pair.client.send_cancel(id)
     asked, gone = pair.take(CLIENT)
@@ -454,16 +454,16 @@ def test_pair_nested_result_crossing_parent_end_ignored(session: ConnectionPair)
     session.client.send_cancel(outer.id)
     answer, gone = session.take(CLIENT)
     assert kinds(session.deliver([gone, answer], by=CLIENT)) == ["RequestCancelled"]
-    assert session.move(SERVER) == []  # the client was done before it was told
+    assert session.move(SERVER) == []  # the client had answered before
     assert session.silent()
 
 
-# -- Pressure ------------------------------------------------------------------------------------------------
+# -- Pressure --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pair_requests_over_limit_answered_in_order(version: str) -> None:
-    """Everything is answered, in the order in which it was asked, whatever has to wait."""
+    """All requests are answered in order, including those that wait."""
     limits = Limits(in_flight=2, waiting=3)
     pair = ConnectionPair(client=client_config(version), server=server_config(version, limits=limits)).open()
     ids = [pair.client.send_request("tools/call", CALL, token=i) for i in range(20)]
@@ -491,7 +491,7 @@ def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
         pair.client.send_request("tools/call", CALL)
         pair.server.send_request("roots/list")
     found = pair.settle()
-    # One runs and one waits on each side; the rest were refused at once, since both sides wait for answers.
+    # One runs and one waits on each side. The rest were rejected, as both sides await responses.
     for role in Role:
         assert kinds(found[role]).count("RequestReceived") == 1
         assert kinds(found[role]).count("ErrorReceived") == 3
@@ -499,7 +499,7 @@ def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
     assert pair.silent()
 
 
-# -- Endings -------------------------------------------------------------------------------------------------
+# -- Endings ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
@@ -514,7 +514,7 @@ def test_pair_close_by_one_side_ends_both(pair: ConnectionPair, closer: Role) ->
         assert_closed(other.ends(), error=ConnectionLost)
         assert not pair.server.send_result(
             asked.id, t.CallToolResult(content=[])
-        )  # it was told not to bother
+        )  # the request was cancelled
     else:
         assert kinds(closed) == ["RequestCancelled", "ConnectionClosed"]
         assert_closed(other.ends(), "t", error=ConnectionLost)

@@ -1,4 +1,4 @@
-"""Names on the wire, what absence means, and what of `_meta` is kept."""
+"""JSON names, absent members, and `_meta`."""
 
 from __future__ import annotations
 

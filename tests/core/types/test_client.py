@@ -1,4 +1,4 @@
-"""What is asked of clients: the questions, the answers, forms, and questions inside results."""
+"""Requests to clients and their results, forms, and input requests inside results."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_elicit_result_invalid_content_rejected(value: str) -> None:
 )
 def test_form_fields_round_trip(field: t.PrimitiveSchema, text: str) -> None:
     says(field, text, t.PrimitiveSchema)
-    # A form stays a dict; its fields can be put there as they are, and be read from there.
+    # A form is a dict, to and from which its fields can be converted.
     form = t.ElicitParams(message="m", requested_schema={"type": "object", "properties": {"f": field}})
     sent = json.loads(msgspec.json.encode(form))["requestedSchema"]["properties"]
     assert sent == {"f": json.loads(text)}

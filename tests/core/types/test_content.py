@@ -1,4 +1,4 @@
-"""Content blocks: told apart by `type`, and which may stand where."""
+"""Content blocks: their `type`, and where each is allowed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Whole messages and values of every revision: read into our Structs and written again, nothing may be lost.
+"""Examples of every revision: decoded and encoded again without loss.
 
-`tests/spec/examples/<revision>.jsonl` has one `{"type", "name", "value"}` a line; `type` is the schema's name. Those of
-2026-07-28 have the form of the examples that the spec publishes with its schema, with other words; the rest are our own.
+`tests/spec/examples/<revision>.jsonl` has one `{"type", "name", "value"}` per line; `type` is the
+name in the schema. Those of 2026-07-28 follow the examples that the specification publishes with
+its schema; the others are our own.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def examples(revision: str) -> list[Any]:
 
 
 def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any]]:
-    """What of an example has a Struct of ours: the type to read it as, and the value."""
+    """Return the parts of an example that have a Struct: the type and the value."""
     if name == "InputRequests":
         return [(dict[str, t.InputRequest], value)]
     if name == "InputResponses":
@@ -56,7 +57,7 @@ def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any
 
 
 def without_defaults(value: Any) -> Any:
-    """`value` without members that mean what their absence means."""
+    """Return `value` without members that have their default value."""
     if isinstance(value, dict):
         return {k: without_defaults(v) for k, v in value.items() if not (k == "isError" and v is False)}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Opening, and what is said about running requests and subscriptions, on the wire."""
+"""Handshake, discovery, progress, logs and subscriptions as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts and completion on the wire."""
+"""Prompts and completion as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`CallToolResult.raise_for_error`: the tool's own words as an exception."""
+"""`CallToolResult.raise_for_error` and `text`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources on the wire, and that contents are either text or base64."""
+"""Resources as JSON, with contents that are either text or base64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gates as data. That they say what the schemas say is shown in `test_shapes.py`."""
+"""The gates as data. `test_shapes.py` compares them with the schemas."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_gates_are_unique() -> None:
 
 
 def test_gated_fields_have_defaults() -> None:
-    # Else there would be nothing to put in its place.
+    # A removed field needs a default in its place.
     for gate in GATES:
         if gate.field is not None:
             defaults = {field.name: field.default for field in fields(gate.type)}

@@ -1,8 +1,9 @@
-"""Our shapes against the official schemas, property by property and revision by revision.
+"""Our types against the official schemas, by property and by revision.
 
-`tests/spec/shapes.json` holds what is compared: revision -> path of an object type -> its properties, with a `?` behind
-those that are optional. It was drawn from the five schema.json files, and from the schema of the tasks extension. Types that
-are unions, scalars or open maps have no properties and are not in it.
+`tests/spec/shapes.json` has the properties: revision -> path of an object type -> its properties,
+with a `?` behind optional ones. It was generated from the five schema.json files and the schema of
+the tasks extension. Types that are unions, scalars or open maps have no properties and are not in
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
-# Official types that are no Struct of ours: pattern of the path, reason.
+# Official types without a Struct: pattern of the path, reason.
 NOT_STRUCTS: Final = (
     (
         r"JSONRPC\w+|\w+ResultResponse|ClientNotification|\w+Error",
@@ -47,7 +48,7 @@ NOT_STRUCTS: Final = (
     (r".+\.(inputSchema|outputSchema|requestedSchema)", "JSON Schemas stay dicts"),
 )
 
-# Fields that every sender must set in some revision, and that may yet be absent in our Struct: class, field, reason.
+# Fields that are required in some revision, but optional in our Struct: class, field, reason.
 LENIENT: Final[tuple[tuple[type[Struct], str, str], ...]] = (
     (t.RequestParams, "meta", "required by 2026-07-28; who reads it gives its absence a precise error"),
     (t.RequestMeta, "protocol_version", "as meta"),
@@ -87,9 +88,9 @@ LENIENT: Final[tuple[tuple[type[Struct], str, str], ...]] = (
     ),
 )
 
-# Fields that no schema lists although the texts define them: class, field, the revisions that have them.
+# Fields that no schema lists although the texts define them: class, field, revisions.
 UNLISTED: Final[Mapping[tuple[type[Struct], str], tuple[str, ...]]] = {
-    (t.RequestMeta, "traceparent"): REVISIONS,  # a key of `_meta`, which is open; reserved by 2026-07-28
+    (t.RequestMeta, "traceparent"): REVISIONS,  # a reserved key of `_meta`, which is open
     (t.RequestMeta, "tracestate"): REVISIONS,
     (t.RequestMeta, "baggage"): REVISIONS,
     (t.RequestMeta, "related_task"): (R_2025_11_25,),  # the schema has the value's type alone
@@ -99,7 +100,7 @@ Properties = dict[str, bool]  # JSON name -> required
 
 
 def schema_types(revision: str) -> dict[str, Properties]:
-    """The object types of a revision; the tasks extension belongs to the newest."""
+    """Return the object types of a revision; the tasks extension belongs to the newest."""
     text = (Path(__file__).parents[2] / "spec" / "shapes.json").read_text()
     everything: dict[str, dict[str, str]] = json.loads(text)
     found: dict[str, Properties] = {}
@@ -108,12 +109,14 @@ def schema_types(revision: str) -> dict[str, Properties]:
             here = found.setdefault(path, {})
             here.update({name.removesuffix("?"): not name.endswith("?") for name in properties.split()})
             if path.endswith(".params"):
-                here.setdefault("_meta", False)  # by its base, which the generator of the schemas leaves out
+                here.setdefault(
+                    "_meta", False
+                )  # from its base, which the generator of the schemas leaves out
     return found
 
 
 def is_envelope(properties: Properties, revision: str) -> bool:
-    """Whether it is a JSON-RPC message. The requests inside results of 2026-07-28 are none."""
+    """True if it is a JSON-RPC message. Requests inside results of 2026-07-28 are not."""
     return "jsonrpc" in properties or (properties.keys() == {"method", "params"} and revision != R_2026_07_28)
 
 
@@ -187,7 +190,7 @@ def test_schema_missing_types_are_gated(revision: str) -> None:
 def test_schema_comparison_covers_every_struct() -> None:
     seen = {struct for revision in REVISIONS for _, struct, _ in pairs(revision)}
     ours = {found for found in vars(t).values() if isinstance(found, type) and issubclass(found, Struct)}
-    # Bases, and what the schemas have under the name of its base.
+    # Base classes, and types that the schemas list under the name of their base.
     unseen = {t.Shape, t.Params, t.EmptyResult, t.DiscoverParams}
     assert ours - seen == unseen
 

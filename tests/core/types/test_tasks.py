@@ -1,4 +1,4 @@
-"""Both kinds of tasks on the wire."""
+"""Tasks of 2025-11-25 and of the extension as JSON."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def test_task_members_are_equal_in_all_types() -> None:
     facts = set(t.Task.__struct_fields__)
     assert facts < set(t.GetTaskResult.__struct_fields__)
     assert facts < set(t.TaskStatusParams.__struct_fields__)
-    # Flat only in the extension, and there only with its names.
+    # Flat only in the extension, with the names of the extension.
     assert facts - set(t.CreateTaskResult.__struct_fields__) == {"ttl", "poll_interval"}
     assert facts - set(t.CancelTaskResult.__struct_fields__) == {"ttl_ms", "poll_interval_ms"}

@@ -1,4 +1,4 @@
-"""Tools on the wire, and what of a call and its result may be absent or null."""
+"""Tools as JSON, and absent or null members of a call and its result."""
 
 from __future__ import annotations
 
