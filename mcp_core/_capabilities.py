@@ -27,7 +27,7 @@ __all__ = ["allowed", "as_object", "has", "unchanging"]
 
 
 def has(capabilities: Struct | None, path: Sequence[str]) -> bool:
-    """True if the capability at `path` is declared. An empty path always is."""
+    """Return True if the capability at `path` is declared. An empty path always is."""
     member: Any = capabilities
     for name in path:
         member = member.get(name) if isinstance(member, dict) else getattr(member, name, None)

@@ -93,7 +93,7 @@ class Requests:
         return self.lane.pop(0)
 
     def owes(self, id: RequestId) -> bool:
-        """True if the request `id` has no response yet and was not cancelled."""
+        """Return True if the request `id` has no response yet and was not cancelled."""
         request = self.table.get(id)
         return request is not None and request.life is not _CANCELLED
 
@@ -167,7 +167,7 @@ class Requests:
         return running
 
     def must_pause(self, now: float, *, calling: bool) -> bool:
-        """True if reading has to stop.
+        """Return True if reading has to stop.
 
         Pass `calling` True while our own requests have no response. Reading then goes on, because
         the response may be what a handler needs to return.
