@@ -65,7 +65,7 @@ def answer(id: RequestId, call: Call, envelope: Envelope) -> ResultReceived | Er
     except Unreadable as exc:
         return ErrorReceived(
             id,
-            RemoteProtocolError(f"the answer to {call.method} is no result of its kind: {exc}"),
+            RemoteProtocolError(f"the result of {call.method} is invalid: {exc}"),
             call.token,
         )
 
@@ -75,7 +75,7 @@ def error_of(raw: Raw) -> PeerError | RemoteProtocolError:
     try:
         error = _read_error(raw)
     except Unreadable as exc:
-        return RemoteProtocolError(f"the peer answered with an error object that is none: {exc}")
+        return RemoteProtocolError(f"the peer sent a malformed error object: {exc}")
     return PeerError(error.code, error.message, error.data)
 
 

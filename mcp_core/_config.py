@@ -228,9 +228,7 @@ class Config:
         self.limits = limits
         for identifier in capabilities.extensions or ():
             if not _EXTENSION.fullmatch(identifier):
-                raise ValueError(
-                    f"{identifier!r} is no identifier of an extension; they are like 'com.example/name'"
-                )
+                raise ValueError(f"{identifier!r} is not an extension identifier such as 'com.example/name'")
         self.methods = {row.name: row for row in methods}
         for name in self.methods:
             if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
@@ -290,5 +288,5 @@ class Config:
         return self._rows[role]
 
     def declares(self, path: tuple[str, ...]) -> bool:
-        """True if `capabilities` declares the capability at `path`."""
+        """Return True if `capabilities` declares the capability at `path`."""
         return has(self.capabilities, path)

@@ -192,11 +192,11 @@ class Connection:
         return self._outbox.queued if related is None else self._outbox.queued_for(related)
 
     def owes(self, id: RequestId) -> bool:
-        """True if the request `id` of the peer has no response yet and was not cancelled."""
+        """Return True if the request `id` of the peer has no response yet and was not cancelled."""
         return self._incoming.owes(id) or (self._publisher is not None and id in self._publisher.interests)
 
     def awaits(self, id: RequestId) -> bool:
-        """True if our request `id` has no response yet and was not cancelled."""
+        """Return True if our request `id` has no response yet and was not cancelled."""
         return id in self._outgoing.table
 
     def stats(self) -> Stats:
@@ -315,7 +315,7 @@ class Connection:
         """
         peer = self._peer_for(related)
         if self._closed_emitted:
-            raise LocalProtocolError("the connection is closed: no answer would come")
+            raise LocalProtocolError("the connection is closed: there would be no response")
         if self.state is not State.READY and related is None:
             raise LocalProtocolError("the conversation is not open yet")
         dialect = peer.dialect
@@ -489,7 +489,7 @@ class Connection:
                     return PAUSED
                 # Two sides that both stop reading would deadlock, so a client closes instead.
                 self._outbox.take()
-                problem = "the server asks more and more and does not read the answers"
+                problem = "the server sends requests but does not read the responses"
                 self._close_with(RemoteProtocolError(problem))
                 continue
             message = self._input.next_message()
@@ -573,7 +573,7 @@ class Connection:
         id = None if envelope.id is UNSET else envelope.id
         if id is None:
             assert envelope.error is not UNSET
-            self._emit_rejected(f"the peer could not read a message of ours: {error_of(envelope.error)}")
+            self._emit_rejected(f"the peer could not parse our message: {error_of(envelope.error)}")
             return
         if self.opener is not None and self.opener.takes_late(id, envelope.result):
             return
@@ -754,7 +754,7 @@ class Connection:
         if bad.id is not None and bad.looks in ("response", "neither"):
             call = self._outgoing.table.pop(bad.id, None)
             if call is not None:
-                problem = f"the answer to {call.method} is none: {bad.message}"
+                problem = f"the response to {call.method} is invalid: {bad.message}"
                 reply = Reply(error=PeerError(0, problem))
                 self._fail_request(bad.id, call, RemoteProtocolError(problem), reply)
                 return

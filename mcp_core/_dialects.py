@@ -232,17 +232,17 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
             # Without the removed fields the value is invalid, for example an elicitation by URL in
             # a revision that has forms only.
             raise LocalProtocolError(
-                f"revision {self.version} cannot say this {type(value).__name__}: {exc}"
+                f"revision {self.version} cannot express this {type(value).__name__}: {exc}"
             ) from None
 
     def lacks(self, type: type[Struct], field: str) -> bool:
-        """True if `type` has no such field in this revision."""
+        """Return True if `type` has no such field in this revision."""
         return any(field in self._missing_fields.get(base, ()) for base in type.__mro__)
 
     def _substitute(self, value: Struct) -> Struct:
         to_text = _SUBSTITUTES.get(type(value))
         if to_text is None:
-            raise LocalProtocolError(f"revision {self.version} cannot say {type(value).__name__}")
+            raise LocalProtocolError(f"revision {self.version} cannot express {type(value).__name__}")
         return to_text(value)
 
     def _compute_changes(self, type: type[Struct]) -> _Fit | None:

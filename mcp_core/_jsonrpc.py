@@ -160,7 +160,7 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
 
 
 def is_batch(data: bytes) -> bool:
-    """True if the message is a JSON array, judged by its first character."""
+    """Return True if the message is a JSON array, judged by its first character."""
     return data.lstrip(b" \t\r\n")[:1] == b"["
 
 
@@ -300,7 +300,7 @@ def _reject_duplicates(data: bytes, envelope: Envelope) -> None:
         raise _invalid(envelope, "a member of the message has a quotation mark in its name")
     quotes = sum(2 + bytes(value).count(b'"') for value in members.values())
     if quotes != data.count(b'"'):
-        raise _invalid(envelope, "a member of the message stands twice")
+        raise _invalid(envelope, "the message has a duplicate member")
 
 
 def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:

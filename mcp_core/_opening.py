@@ -221,7 +221,7 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
         if reply.result is not None:
             discovery = _read_complete_discovery(reply.result)
             if discovery is None:
-                return "its answer to server/discover is none"
+                return "its result of server/discover is malformed"
             return _discovered_peer(config, discovery)
         if reply.error is None:
             _raise_if_inconclusive(reply, "the server did not answer server/discover")

@@ -37,7 +37,7 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
     """
     if role is Role.SERVER and not peer.dialect.stateful:
         raise LocalProtocolError(
-            f"a server sends no requests in revision {peer.dialect.version}, {method} neither: it answers input_required"
+            f"a server sends no requests in revision {peer.dialect.version}: return input_required, not {method}"
         )
     row = _row(method, peer, role, config, is_request=True)
     if peer.dialect.stateful:

@@ -22,7 +22,7 @@ class Rate(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not (self.per_second > 0 and self.burst >= 1):
-            raise ValueError(f"a rate is positive and lets at least one through, not {self!r}")
+            raise ValueError(f"a rate has per_second above 0 and a burst of at least 1, not {self!r}")
 
 
 class Bucket:

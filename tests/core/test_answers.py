@@ -120,7 +120,7 @@ def test_response_invalid_result_fails_request(version: str, method: str, result
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
     assert type(event.error) is RemoteProtocolError
-    assert str(event.error).startswith(f"the answer to {method} is no result of its kind: ")
+    assert str(event.error).startswith(f"the result of {method} is invalid: ")
     assert words in str(event.error)
 
 
@@ -152,4 +152,4 @@ def test_response_error_becomes_peer_error(
 def test_response_malformed_error_is_remote_protocol_error(error: str) -> None:
     found = error_of(Raw(error.encode()))
     assert type(found) is RemoteProtocolError
-    assert "an error object that is none" in str(found)
+    assert "a malformed error object" in str(found)

@@ -146,11 +146,11 @@ ROWS: list[Any] = [
     bad_row("id -2^53", lambda ask: ask(-(2**53), "tools/list"), -32600, text="2^53"),
     bad_row("id 10^400", lambda ask: ask(10**400, "tools/list"), -32600),
     # Duplicate members
-    bad_row("two ids", altered_request('{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
-    bad_row("two ids, one escaped", altered_request('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
-    bad_row("two ids, spaced", altered_request('{ "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "tools/call" , "params":%'), -32600, 2, "twice"),
-    bad_row("two methods", altered_request('{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":%'), -32600, 1, "twice"),
-    bad_row("two params", altered_request('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{},"params":%'), -32600, 1, "twice"),
+    bad_row("two ids", altered_request('{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":%'), -32600, 2, "duplicate"),
+    bad_row("two ids, one escaped", altered_request('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"tools/call","params":%'), -32600, 2, "duplicate"),
+    bad_row("two ids, spaced", altered_request('{ "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "tools/call" , "params":%'), -32600, 2, "duplicate"),
+    bad_row("two methods", altered_request('{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":%'), -32600, 1, "duplicate"),
+    bad_row("two params", altered_request('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{},"params":%'), -32600, 1, "duplicate"),
     bad_row("hidden by escaped quotes", altered_request('{"jsonrpc":"2.0","id":1,"\\u0022\\u0022":0,"id":1,"method":"tools/call","params":%'), -32600, 1),
     # Params
     bad_row("params array", lambda ask: ask(1, "tools/call") | {"params": ["t"]}, -32602, 1),

@@ -196,7 +196,7 @@ def test_config_extension_identifier_grammar(identifier: str, legal: bool) -> No
     if legal:
         assert server_config(capabilities=capabilities).declares(("extensions", identifier))
     else:
-        with pytest.raises(ValueError, match="no identifier of an extension"):
+        with pytest.raises(ValueError, match="not an extension identifier"):
             server_config(capabilities=capabilities)
 
 

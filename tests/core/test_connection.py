@@ -404,7 +404,7 @@ def test_error_response_becomes_error_received() -> None:
         ('{"jsonrpc":"2.0","id":%d,"result":{},"error":{"code":1,"message":"m"}}', "not both"),
         ('{"jsonrpc":"2.0","id":%d}', "neither"),
         ('{"jsonrpc":"1.0","id":%d,"result":{"tools":[]}}', "jsonrpc"),
-        ('{"jsonrpc":"2.0","id":%d,"result":{},"result":{"tools":[]}}', "twice"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{},"result":{"tools":[]}}', "duplicate"),
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
@@ -428,7 +428,7 @@ def test_error_response_without_id_only_reported(message: Message) -> None:
     talk = client()
     talk.conn.send_request("tools/list")
     talk.says()
-    assert_rejected(talk.hears(message), "the peer could not read a message of ours: no")
+    assert_rejected(talk.hears(message), "the peer could not parse our message: no")
     assert talk.says() == []
 
 

@@ -163,7 +163,7 @@ def test_client_late_probe_result_used_if_handshake_fails(fails: Any, modern_aft
 def test_client_handshake_malformed_error_fails_open() -> None:
     talk, asked = opening_client(D)
     odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
-    assert_closed(talk.hears(odd), error=ConnectFailed, text="an error object that is none")
+    assert_closed(talk.hears(odd), error=ConnectFailed, text="a malformed error object")
 
 
 def test_open_with_known_peer_sends_nothing() -> None:
@@ -244,7 +244,7 @@ def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
     assert_closed(talk.ends(), *lost, error=ConnectionLost)
     assert talk.conn.state is State.CLOSING
     assert talk.ends() == []
-    with pytest.raises(LocalProtocolError, match="no answer would come"):
+    with pytest.raises(LocalProtocolError, match="there would be no response"):
         talk.conn.send_request("ping", related=1)
     with pytest.raises(LocalProtocolError, match="the connection is closed"):
         talk.conn.send_notification("notifications/tools/list_changed")

@@ -153,7 +153,7 @@ USE = t.ToolUseContent(id="1", name="n", input={})
 @pytest.mark.parametrize("content", [USE, [USE], [t.ToolResultContent(tool_use_id="1", content=[])]])
 def test_fit_value_without_substitute_raises(version: str, content: Any) -> None:
     params = t.CreateMessageParams(messages=[t.SamplingMessage(role="user", content=content)], max_tokens=1)
-    with pytest.raises(LocalProtocolError, match=f"{version} cannot say Tool"):
+    with pytest.raises(LocalProtocolError, match=f"{version} cannot express Tool"):
         DIALECTS[version].encode(params)
     assert "tool" in DIALECTS[D].encode(params).decode()
 
@@ -163,7 +163,9 @@ def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
     """An elicitation by URL loses its URL in 2025-06-18, which has forms only."""
     params = t.ElicitParams(mode="url", message="m", url="https://x", elicitation_id="e")
     if DIALECTS[version].lacks(t.ElicitParams, "url"):
-        with pytest.raises(LocalProtocolError, match=r"2025-06-18 cannot say this ElicitParams: .*form mode"):
+        with pytest.raises(
+            LocalProtocolError, match=r"2025-06-18 cannot express this ElicitParams: .*form mode"
+        ):
             DIALECTS[version].encode(params)
     else:
         assert encoded(version, params) == {

@@ -274,16 +274,21 @@ BAD: list[Any] = [
     ),
     # Duplicate members
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}', INVALID, 2, "request", "twice", id="two ids"
+        '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}', INVALID, 2, "request", "duplicate", id="two ids"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}', INVALID, 1, "request", "twice", id="the same id"
+        '{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}', INVALID, 1, "request", "duplicate", id="the same id"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"m"}', INVALID, 1, "request", "twice", id="jsonrpc"
+        '{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"m"}',
+        INVALID,
+        1,
+        "request",
+        "duplicate",
+        id="jsonrpc",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"a","method":"m"}', INVALID, 1, "request", "twice", id="methods"
+        '{"jsonrpc":"2.0","id":1,"method":"a","method":"m"}', INVALID, 1, "request", "duplicate", id="methods"
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":1,"method":"m","params":{},"params":{"a":"b"}}',
@@ -297,21 +302,21 @@ BAD: list[Any] = [
         '{"jsonrpc":"2.0","method":"a","method":"m"}', INVALID, NO_ID, "notification", "", id="notification"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID, 1, "response", "twice", id="results"
+        '{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID, 1, "response", "duplicate", id="results"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}', INVALID, 2, "request", "twice", id="escaped"
+        '{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}', INVALID, 2, "request", "duplicate", id="escaped"
     ),
     pytest.param(
         ' { "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "m" } ',
         INVALID,
         2,
         "request",
-        "twice",
+        "duplicate",
         id="spaced",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}', INVALID, 1, "request", "twice", id="unknown"
+        '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}', INVALID, 1, "request", "duplicate", id="unknown"
     ),
     pytest.param(
         # Four quotation marks without a byte would make up for the four of the dropped method.

@@ -638,7 +638,7 @@ TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "int
                 },
             },
         ),
-        (C, form(a=SEVERAL), "cannot say MultiSelectSchema"),
+        (C, form(a=SEVERAL), "cannot express MultiSelectSchema"),
         (
             D,
             PAGE,

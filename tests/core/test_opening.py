@@ -257,7 +257,7 @@ OPENINGS: list[Any] = [
     pytest.param(
         MODERN, [(probe(), SILENCE)], "did not answer server/discover). Allow an older", id="modern: silence"
     ),
-    pytest.param(MODERN, [(probe(), ODD)], "its answer to server/discover is none", id="modern: odd"),
+    pytest.param(MODERN, [(probe(), ODD)], "its result of server/discover is malformed", id="modern: odd"),
     pytest.param(
         MODERN,
         [(probe(), discover_result(D))],
@@ -484,7 +484,7 @@ def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
     [
         ({"result": {"a": 1}}, {"a": 1}, None, ""),
         ({"error": {"code": -32601, "message": "no"}}, None, -32601, "no"),
-        ({"error": "no"}, None, 0, "an error object that is none"),
+        ({"error": "no"}, None, 0, "a malformed error object"),
     ],
 )
 def test_negotiation_response_becomes_reply(

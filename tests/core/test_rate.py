@@ -51,5 +51,5 @@ def test_bucket_allows_after_returned_wait(per_second: float, burst: int, pauses
 
 @pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (-1, 1), (1, 0), (float("nan"), 1)])
 def test_rate_that_allows_nothing_rejected(per_second: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="a rate is positive"):
+    with pytest.raises(ValueError, match="a rate has per_second above 0"):
         Rate(per_second, burst)

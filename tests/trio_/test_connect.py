@@ -259,7 +259,7 @@ async def answers_nonsense(wire: Wire) -> None:
         (hangs_up_in_the_middle, "the server ended the connection before it was open"),
         (does_not_listen, "the connection broke"),
         (refuses, "(refused|answered) .*not today"),
-        (answers_nonsense, "answer to (initialize cannot be read|server/discover is none)"),
+        (answers_nonsense, "(answer to initialize cannot be read|result of server/discover is malformed)"),
     ],
 )
 @pytest.mark.parametrize("versions", [ALL, [D], [E]])

@@ -127,7 +127,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
         (200, JSON, '{"jsonrpc":"2.0","id":"2","result":{}}', {}, RemoteProtocolError, "for another request"),
         (200, JSON, '{"jsonrpc":"2.0","id":9,"result":{}}', {}, RemoteProtocolError, "for another request"),
         (200, JSON, '{"jsonrpc":"2.0","id":2,"method":"ping"}', {}, RemoteProtocolError, "another message than the response"),
-        (200, JSON, '{"jsonrpc":"2.0","id":2,"result":3}', {}, RemoteProtocolError, "no result of its kind"),
+        (200, JSON, '{"jsonrpc":"2.0","id":2,"result":3}', {}, RemoteProtocolError, "the result of tools/call is invalid"),
         (200, JSON, "[]", {}, RemoteProtocolError, ""),
         (200, JSON, "{}", {"content_encoding": "gzip"}, RemoteProtocolError, "encoded (gzip)"),
         (200, EVENTS, "data: x", {"content_encoding": "br"}, RemoteProtocolError, "encoded (br)"),

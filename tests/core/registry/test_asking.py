@@ -184,7 +184,7 @@ def test_nested_request_undecodable_result_is_an_internal_error() -> None:
     (question,) = talk.calls("book")
     (answer,) = talk.answers(question, {"action": "perhaps"})
     assert answer["error"]["code"] == -32603
-    assert "the answer to elicitation/create is no result of its kind" in answer["error"]["message"]
+    assert "the result of elicitation/create is invalid" in answer["error"]["message"]
 
 
 @every_revision

@@ -220,7 +220,7 @@ def test_registry_import_loads_no_runtime() -> None:
 
 
 def test_server_extension_without_a_valid_identifier_raises() -> None:
-    with pytest.raises(ValueError, match="no identifier of an extension"):
+    with pytest.raises(ValueError, match="not an extension identifier"):
         Server("s", extensions={"bad": {}})
     told = Server("s", extensions={"com.example/thing": {"a": 1}}).config().capabilities
     assert told.extensions == told.experimental == {"com.example/thing": {"a": 1}}
