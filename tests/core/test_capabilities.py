@@ -72,7 +72,7 @@ def test_undeclared_capability_removes_its_requests(
     found = allowed(rows, declared).keys()
     assert there <= found
     assert not missing & found
-    # Notifications are received whatever the receiver declared.
+    # Notifications are received with any capabilities.
     assert {name for name, row in rows.items() if row.result is None} <= found
 
 

@@ -86,7 +86,7 @@ def test_config_dialects_are_sorted_newest_first(
             {"methods": [Method("tools/call", SERVER, AddParams, t.EmptyResult)]},
             "tools/call is a method of MCP",
         ),
-        # Names are reserved whatever revisions are configured.
+        # Names are reserved with any configured revisions.
         (
             {"methods": [Method("server/discover", SERVER, AddParams, t.EmptyResult)], "versions": (A,)},
             "discover",
