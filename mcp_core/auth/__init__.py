@@ -1,9 +1,9 @@
-"""Authorization as flows without IO: OAuth 2.1 as MCP uses it, for clients and for resource servers.
+"""OAuth 2.1 as MCP uses it, for clients and for resource servers, as flows without I/O.
 
-A client has an `Authorizer` for each MCP server; who runs its flows does what their steps say: `Fetch`, `Listen`, `Browse`, `Load`,
-`Save`.
-A server has one `Guard`, with a `JwtVerifier`, an `IntrospectionVerifier` or a function of its user; the steps of its flows are
-`Fetch` and `Await`.
+A client has one `Authorizer` per MCP server. The driver runs its flows by executing their steps:
+`Fetch`, `ListenForRedirect`, `Browse`, `Load` and `Save`.
+A server has one `OAuthResourceServer` with a `JwtVerifier`, an `IntrospectionVerifier` or a
+function of the application. The steps of its flows are `Fetch` and `Await`.
 """
 
 from __future__ import annotations
