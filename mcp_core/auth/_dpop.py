@@ -34,7 +34,7 @@ _MAX_NONCE: Final = 256  # characters; a longer nonce is ignored
 
 
 def can_sign() -> bool:
-    """True if proofs can be made: joserfc, which is an extra, is installed."""
+    """Return True if proofs can be made: joserfc, which is an extra, is installed."""
     try:
         require()
     except ImportError:
