@@ -678,7 +678,7 @@ def test_operations_are_bounded() -> None:
     for number in range(300):
         play(refusal(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t2"), store)
         play(refusal(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store)
-    assert len(auth._step_ups) == len(auth._repeated) == 256
+    assert len(auth._step_ups) == len(auth._repeated_scopes) == 256
 
 
 def test_insufficient_scope_without_a_token_is_a_login() -> None:
@@ -1143,7 +1143,7 @@ def test_no_secret_is_seen_anywhere() -> None:
             if type(step).__name__ != "ToMcp":
                 seen.append(f"{step!r} {step}")
             reply = yield step
-            seen.append(repr([auth, auth._tokens, auth._authority, auth._prover, vars(auth)]))
+            seen.append(repr([auth, auth._tokens, auth._auth_server, auth._dpop_signer, vars(auth)]))
             if isinstance(reply, HttpReply):
                 seen.append(repr(reply))
 
