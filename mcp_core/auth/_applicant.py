@@ -253,7 +253,7 @@ def _authenticate(identity: Identity, form: Form) -> list[tuple[str, str]]:
 
 
 def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[HttpReply]:
-    """Post `form` to a token endpoint. Return the response, whatever its status."""
+    """Post `form` to a token endpoint. Return the response, of any status."""
     body = urlencode(
         {name: value if isinstance(value, str) else value.reveal() for name, value in form.items()}
     )

@@ -341,7 +341,7 @@ class Authorizer:
         if not needed and self._profile.scopes is None:
             needed = auth_server.scopes or ()
         scopes = dict.fromkeys((*self._requested_scopes, *(self._profile.scopes or ()), *needed))
-        # With it, OpenID Connect servers issue a refresh token. It is sent beside other scopes only:
+        # With it, OpenID Connect servers issue a refresh token. It is sent only beside other scopes:
         # alone it would replace the server's default scopes (RFC 6749 section 3.3).
         supported = auth_server.server.scopes_supported or ()
         wants_refresh_token = self._profile.offline_access and self._profile.interactive
@@ -488,9 +488,7 @@ class Authorizer:
         return stored.renew_at is None or stored.renew_at > self._wall_time()
 
     def _replace_stored(self, tokens: Tokens, replacement: Tokens | None) -> Flow[None]:
-        """Store `replacement`, or nothing if None, unless another process already replaced
-        `tokens`.
-        """
+        """Store `replacement` (None: delete), unless another process already replaced `tokens`."""
         stored = yield from self._load_stored()
         if stored is None or stored.access == tokens.access:
             data = encode_tokens(replacement) if replacement is not None else None
@@ -616,8 +614,8 @@ class Attempt:
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
         """Process the head of a response. Return True if `challenged()` should be run.
 
-        Call it once for each response to a request with `headers()`, whatever the status. The names
-        of `headers` are in lower case.
+        Call it once for each response, of any status, to a request with `headers()`. The names of
+        `headers` are in lower case.
         """
         authorizer = self._authorizer
         headers = list(headers)

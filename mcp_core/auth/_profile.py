@@ -72,7 +72,7 @@ _EXTENSIONS: Final = {
 
 
 class ClientProfile(Struct, frozen=True, kw_only=True):
-    """What authorization servers learn about this client, and its credentials.
+    """The description of this client for authorization servers, and its credentials.
 
     - `client_name` is shown to the user on the consent page.
     - `redirect_uri` is the URL to which the browser is redirected after the login: `https`, or

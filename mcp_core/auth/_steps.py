@@ -70,7 +70,7 @@ class HttpReply(Opaque, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """The step to send `request`. Its result is an `HttpResponse`, whatever the status.
+    """The step to send `request`. Its result is an `HttpResponse` of any status.
 
     The driver follows no redirect, reads at most `MAX_BODY` bytes and applies a timeout of its own.
     If there is no complete response, it throws in `FetchFailed`.

@@ -160,7 +160,7 @@ def test_a_clock_that_goes_back_makes_us_ask_again() -> None:
 
 
 def test_no_more_than_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_introspection, "_REMEMBERED", 3)
+    monkeypatch.setattr(_introspection, "_MAX_CACHED", 3)
     asked = verifier()
     for index in range(5):
         played(asked.verify(f"t{index}", NOW), says())
@@ -175,7 +175,7 @@ def test_nothing_of_it_is_shown() -> None:
     grant(says(), by=asked)
     assert "canary" not in repr(asked)
     assert "canary" not in repr(next(asked.verify("canary-2", NOW)))
-    assert TOKEN.encode() not in b"".join(asked._known)
+    assert TOKEN.encode() not in b"".join(asked._cache)
 
 
 @pytest.mark.parametrize(
