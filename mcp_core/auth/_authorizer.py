@@ -341,7 +341,7 @@ class Authorizer:
         if not needed and self._profile.scopes is None:
             needed = auth_server.scopes or ()
         scopes = dict.fromkeys((*self._requested_scopes, *(self._profile.scopes or ()), *needed))
-        # With it, OpenID Connect servers issue a refresh token. It is sent only beside other scopes:
+        # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
         # alone it would replace the server's default scopes (RFC 6749 section 3.3).
         supported = auth_server.server.scopes_supported or ()
         wants_refresh_token = self._profile.offline_access and self._profile.interactive

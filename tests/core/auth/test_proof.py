@@ -204,7 +204,7 @@ def test_an_identifier_is_of_one_key() -> None:
 
 
 def test_if_there_are_too_many_they_cannot_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_proof, "_REMEMBERED", 3)
+    monkeypatch.setattr(_proof, "_MAX_STORED", 3)
     proofs = Proofs()
     for index in range(3):
         check(proofs, proof(TOKEN, jti=str(index)))
