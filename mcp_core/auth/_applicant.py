@@ -49,9 +49,9 @@ _ASSERTION_LIFETIME: Final = 60  # seconds; an assertion is used for one request
 
 _ADVICE: Final = {
     "invalid_client": "It does not know this client or its secret: check client_id and client_secret of the profile, or log in again.",
-    "invalid_grant": "What was shown is expired, was used before, or belongs to another client: log in again.",
-    "invalid_scope": "It does not give a scope that was asked for: check scopes of the profile.",
-    "invalid_target": "It gives no tokens for this MCP server; its administrator has to add it.",
+    "invalid_grant": "The code or token is expired, was used before, or belongs to another client: log in again.",
+    "invalid_scope": "It does not grant a requested scope: check scopes of the profile.",
+    "invalid_target": "It issues no tokens for this MCP server; its administrator has to add it.",
     "unauthorized_client": "It does not let this client get tokens in this way; its administrator has to allow it.",
     "unsupported_grant_type": "It does not give tokens in this way; set another grant in the profile.",
 }
@@ -179,7 +179,7 @@ class Applicant:
         token = _parse_token_response(reply, form, self._identity, server)
         kind = token.token_type.lower()
         if kind != "bearer" and not (kind == "dpop" and self._dpop_signer is not None):
-            raise AuthorizationFailed(f"{server} gave a token of a type that is not known here")
+            raise AuthorizationFailed(f"{server} issued a token of an unknown type")
         return token
 
     def _send_request(self, url: str, form: Form) -> Flow[HttpReply]:
@@ -232,7 +232,7 @@ def told_by(ask: Callable[[], str], name: str) -> str:
     except Exception as exc:
         raise AuthorizationFailed(f"{name} of the profile's grant failed ({type(exc).__name__})") from exc
     if not isinstance(text, str) or not text:
-        raise AuthorizationFailed(f"{name} of the profile's grant gave no text")
+        raise AuthorizationFailed(f"{name} of the profile's grant returned no text")
     return text
 
 

@@ -176,7 +176,7 @@ class Authorizer:
             return
         tokens = decode_tokens(data)
         if tokens is None:
-            self._warn("what was stored as tokens cannot be read and is not used; the next login replaces it")
+            self._warn("the stored tokens cannot be read and are not used; the next login replaces them")
             return
         problem = self._use(tokens)
         if problem is not None:
@@ -275,9 +275,9 @@ class Authorizer:
         requested_before = wanted <= set(self._requested_scopes)
         if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
             raise AuthRequired(
-                f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the scopes it wants "
-                f"({' '.join(challenge.scopes) or 'none named'}) were asked for. They may not have been granted: ask its "
-                "administrator.",
+                f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the "
+                f"scopes it wants ({' '.join(challenge.scopes) or 'none named'}) were requested. "
+                "They may not have been granted: ask its administrator.",
                 challenge.scopes,
             )
         yield from self._log_in(auth_server, self._scopes_to_request(challenge, auth_server))
@@ -318,7 +318,8 @@ class Authorizer:
             auth_server.resource,
         ):
             self._warn(
-                f"the MCP server has moved to {shown(auth_server.issuer)}: the tokens of before are forgotten"
+                f"the MCP server now names the authorization server {shown(auth_server.issuer)}: "
+                "the tokens of the old one are discarded"
             )
             self._tokens = None
             self._unconfirmed = None
@@ -403,8 +404,9 @@ class Authorizer:
             if not auth_server.guessed:
                 raise
             raise AuthRequired(
-                f"the MCP server {shown(self._resource)} wants to know who asks, and does not say where to get a token for it. If "
-                f"it takes keys of its own, send one with each request. What was tried: {exc}"
+                f"the MCP server {shown(self._resource)} requires authorization, but does not say where to "
+                "get a token for it. If it uses API keys, send one with each request. "
+                f"What was tried: {exc}"
             ) from exc
 
     def _run_grant(self, token_client: Applicant, scopes: Sequence[str]) -> Flow[TokenReply]:
@@ -438,7 +440,7 @@ class Authorizer:
             # Another process was faster: it used the refresh token and stored its successor.
             if (yield from self._adopt_stored(auth_server)):
                 return True
-            self._warn(f"the refresh token is no longer taken: {exc}")
+            self._warn(f"the refresh token is no longer accepted: {exc}")
             if self._tokens is tokens:
                 self._tokens = replace(tokens, refresh=None)
                 yield from self._replace_stored(tokens, self._tokens)
@@ -647,8 +649,8 @@ class Attempt:
         self._challenge_count += 1
         if self._challenge_count > _MAX_CHALLENGES:
             raise AuthRequired(
-                f"the MCP server goes on refusing {self._operation or 'the request'} whatever token it is shown. Its log should "
-                "say why.",
+                f"the MCP server keeps refusing {self._operation or 'the request'} with every new token. "
+                "Its log should say why.",
                 challenge.scopes,
                 challenge=self._challenge_text,
             )

@@ -40,7 +40,7 @@ _RESERVED_PARAMETERS: Final = frozenset({"scope", "request", "request_uri", "res
 # Texts for the error codes of RFC 6749 section 4.1.2.1.
 _ERROR_TEXTS: Final = {
     "access_denied": "the login was refused, by the user or by the authorization server",
-    "invalid_scope": "the authorization server does not know, or does not give, a scope that was asked for",
+    "invalid_scope": "the authorization server does not know, or does not grant, a requested scope",
     "unauthorized_client": "the authorization server does not let this client log users in",
     "temporarily_unavailable": "the authorization server is overloaded; try again later",
 }
@@ -85,7 +85,7 @@ def authorization_url(
     endpoint = authority.server.authorization_endpoint
     if endpoint is None:
         raise AuthorizationFailed(
-            f"the authorization server {shown(authority.issuer)} lets nobody log in by a browser"
+            f"the authorization server {shown(authority.issuer)} has no authorization endpoint, so a browser cannot log in"
         )
     query = {
         "response_type": "code",
@@ -104,8 +104,9 @@ def authorization_url(
     conflicting = endpoint_parameters & (query.keys() | _RESERVED_PARAMETERS)
     if conflicting:
         raise AuthorizationFailed(
-            f"the authorization_endpoint of {shown(authority.issuer)} says by itself what a login has to say "
-            f"({', '.join(sorted(conflicting))}): somebody else could be logged in. It is not used; tell who runs the server."
+            f"the authorization_endpoint of {shown(authority.issuer)} already sets "
+            f"parameters of a login ({', '.join(sorted(conflicting))}): another user could be logged in. "
+            "It is not used; tell the administrator of the server."
         )
     url = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}"
     return check_url(url, "the authorization_endpoint of the authorization server", local=local)
@@ -148,7 +149,7 @@ def code_in(callback: str, pending: Pending, *, iss_promised: bool) -> Secret:
     if issuer is not None and issuer != pending.issuer:
         raise AuthorizationFailed(
             f"the answer comes from another authorization server than {shown(pending.issuer)} (iss does not match). It is not "
-            "used: somebody may have tried to get at the code."
+            "used: an attacker may have tried to get the code."
         )
     error = _single_value(parameters, "error")
     if error is not None:
@@ -183,7 +184,7 @@ def _url_query(url: str) -> str:
             return urlsplit(url).query
     except ValueError:
         pass
-    raise AuthorizationFailed("the browser came back with something that is no URL")
+    raise AuthorizationFailed("the browser came back with something that is not a URL")
 
 
 def _parse_query(query: str) -> list[tuple[str, str]]:
@@ -191,7 +192,7 @@ def _parse_query(query: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise AuthorizationFailed("the browser came back with more parameters than any answer has") from None
+        raise AuthorizationFailed("the browser came back with too many parameters") from None
 
 
 def _single_value(parameters: list[tuple[str, str]], name: str) -> str | None:
@@ -202,6 +203,6 @@ def _single_value(parameters: list[tuple[str, str]], name: str) -> str | None:
     found = [value for key, value in parameters if key == name]
     if len(found) > 1:
         raise AuthorizationFailed(
-            f"the browser came back with {name} twice, which no honest answer has. Log in again."
+            f"the browser came back with {name} twice, which a valid response never has. Log in again."
         )
     return found[0] if found else None

@@ -138,7 +138,7 @@ def find_resource(url: str, place: str | None) -> Flow[ResourceMetadata | None]:
         if url_fault(metadata.resource, local=local) or not covers(metadata.resource, url):
             raise AuthorizationFailed(
                 f"the metadata at {shown(candidate)} is that of another resource, {shown(metadata.resource)}: a token for "
-                f"it must not be asked for. The MCP server is {shown(url)}; its administrator has to correct the metadata."
+                f"it must not be requested. The MCP server is {shown(url)}; its administrator has to correct the metadata."
             )
         return metadata
     if place is not None or search.found_invalid:
@@ -162,7 +162,7 @@ def find_server(issuer: str, *, local: bool) -> Flow[ServerMetadata]:
         if metadata.issuer != issuer:
             raise AuthorizationFailed(
                 f"the metadata at {shown(candidate)} is that of another authorization server, {shown(metadata.issuer)}: "
-                f"it must not be used for {shown(issuer)}. One of the two servers is set up wrongly, or is not honest."
+                f"it must not be used for {shown(issuer)}. One of the two servers is set up wrongly, or is malicious."
             )
         return metadata
     raise search.failure()
@@ -242,7 +242,7 @@ class _Search:
             return reply.body
         if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
             raise AuthorizationFailed(
-                f"{self._document} cannot be had: {shown(url)} answered {reply.status}. Try again later."
+                f"{self._document} cannot be fetched: {shown(url)} answered {reply.status}. Try again later."
             )
         self._failures.append(f"{shown(url)} answered {reply.status}")
         return None
@@ -265,7 +265,7 @@ class _Search:
                 reply: HttpReply = yield Fetch(HttpRequest("GET", url, headers))
             except FetchFailed as exc:
                 raise AuthorizationFailed(
-                    f"{self._document} cannot be had from {shown(url)}: {exc.reason}"
+                    f"{self._document} cannot be fetched from {shown(url)}: {exc.reason}"
                 ) from exc
             location = reply.header("location") if reply.status in _REDIRECTS else None
             target = same_origin_redirect(url, location) if location else None

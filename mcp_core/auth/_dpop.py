@@ -70,10 +70,12 @@ class Prover:
                 raise ValueError
             self._key = new_key(lambda size: seed_bytes[:size])
         except ImportError as exc:
-            raise AuthorizationFailed(f"the MCP server wants tokens that are bound to a key: {exc}") from exc
+            raise AuthorizationFailed(
+                f"the MCP server requires tokens that are bound to a key: {exc}"
+            ) from exc
         except ValueError:
             raise AuthorizationFailed(
-                "the key that was kept for the MCP server is none; log in again"
+                "the stored DPoP key for the MCP server is invalid; log in again"
             ) from None
         self.seed = seed
         self._entropy = entropy

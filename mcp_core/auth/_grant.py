@@ -73,9 +73,9 @@ class Grant(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.principal:
-            raise ValueError("a grant has a principal: the empty text is nobody")
+            raise ValueError("the principal of a grant must not be empty")
         if not isinstance(self.scopes, frozenset):
-            raise ValueError("the scopes of a grant are a frozenset of texts")
+            raise ValueError("the scopes of a grant must be a frozenset of texts")
 
     def __repr__(self) -> str:
         scopes = " ".join(sorted(self.scopes))
@@ -134,7 +134,7 @@ def audiences(audience: str | Iterable[str]) -> frozenset[str]:
     """
     names = {audience} if isinstance(audience, str) else set(audience)
     if not names or "" in names:
-        raise ValueError("an audience is wanted: the URI of this server, for which its tokens are issued")
+        raise ValueError("an audience is required: the URI of this server, for which its tokens are issued")
     for name in tuple(names):
         scheme, _, rest = name.partition("://")
         host, slash, path = rest.partition("/")
@@ -252,5 +252,5 @@ def _key_thumbprint(claims: Claims) -> str | None:
     if cnf is None:
         return None
     if not isinstance(cnf, dict) or set(cnf) != {"jkt"} or not isinstance(cnf["jkt"], str) or not cnf["jkt"]:
-        raise BadToken("the token is bound to a key in a way that is not understood here (cnf)")
+        raise BadToken("the token is bound to a key in a way that is not supported (cnf)")
     return cnf["jkt"]

@@ -136,7 +136,7 @@ class Guard:
         self.resource = _checked_resource(resource)
         self._issuers = [_checked_issuer(issuer) for issuer in _checked_list(authorization_servers)]
         if not self._issuers:
-            raise ValueError("authorization_servers names no issuer whose tokens are good")
+            raise ValueError("authorization_servers must name at least one issuer")
         self._verifier = verifier
         self._scopes = _checked_scopes(scopes)
         self._tool_scopes = _scope_lookup(tool_scopes, str)
@@ -153,7 +153,7 @@ class Guard:
             require()
             self._dpop_verifier = Proofs(nonce_key)
         elif nonce_key is not None:
-            raise ValueError("nonce_key goes with dpop=True")
+            raise ValueError("nonce_key needs dpop=True")
         urls = resource_metadata_urls(self.resource)
         self._metadata_url = urls[0]
         self.metadata_paths = tuple(urlsplit(url).path for url in urls)
@@ -240,7 +240,7 @@ class Guard:
         except BadToken as exc:
             return self._deny(401, "invalid_token", str(exc), scheme=credentials.scheme)
         except VerifierUnavailable as exc:
-            message = "whether the token is good cannot be told now; try again later"
+            message = "the token cannot be verified now; try again later"
             return Refusal(503, message, [_RETRY_AFTER], _printable(str(exc)))
         if method != b"POST":
             scope_denial = self.check(grant)
@@ -271,13 +271,13 @@ class Guard:
             problem = f"the token is longer than {MAX_TOKEN} characters"
             return self._deny(401, "invalid_token", problem, scheme=scheme)
         if not _TOKEN.fullmatch(token):
-            problem = "the Authorization header has no token after its scheme, or more than that"
+            problem = "the Authorization header must have one token after its scheme, and nothing else"
             return self._deny(400, "invalid_request", problem, scheme=scheme)
         proof = None
         if scheme == _DPOP:
             proofs = [value.strip(b" \t") for name, value in headers if name.lower() == b"dpop"]
             if len(proofs) != 1:
-                problem = "a DPoP header with a proof has to come along, once"
+                problem = "exactly one DPoP header with a proof is required"
                 return self._deny(401, "invalid_dpop_proof", problem, scheme=scheme)
             proof = Secret(proofs[0].decode("latin-1"))
         return Presented(Secret(token.decode()), scheme, proof)
@@ -298,7 +298,7 @@ class Guard:
             problem = f"the verifier raised {type(exc).__name__}, whose text is left out: the token is in it"
             raise kind(problem).with_traceback(exc.__traceback__) from None
         if not isinstance(grant, Grant):
-            raise TypeError("a verifier gives a Grant, or None")
+            raise TypeError("a verifier must return a Grant or None")
         return grant
 
     def _run_verifier(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
@@ -312,7 +312,7 @@ class Guard:
         if isawaitable(found):
             found = yield Await(found)
         if found is None:
-            raise BadToken("the token is not good here")
+            raise BadToken("the token is not accepted here")
         # The other verifiers have checked the expiry. A function may leave it to us.
         if isinstance(found, Grant) and found.good_until is not None and now >= found.good_until:
             raise BadToken(_EXPIRED)
@@ -327,7 +327,7 @@ class Guard:
                 raise BadToken("the token is not bound to a key: send it as Bearer")
             return
         if self._dpop_verifier is None:
-            raise BadToken("the token is bound to a key, and this server does not know such tokens")
+            raise BadToken("the token is bound to a key, which this server does not support")
         if credentials.proof is None:
             raise BadToken("the token is bound to a key: send it as DPoP, with a proof")
         # The public URI of the resource may lack the path at which it is served here.
@@ -360,7 +360,7 @@ class Guard:
         missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
         if not missing:
             return None
-        description = "the token has not all of the scopes that this takes"
+        description = "the token lacks scopes that this request needs"
         # The challenge names all needed scopes at once, so that the client requests them together.
         denial = self._deny(403, "insufficient_scope", description, needed, scheme=scheme)
         reason = f"{description}: {' '.join(missing)!r} missing"
@@ -432,7 +432,7 @@ def _is_listed(granted: frozenset[str], scope: str) -> bool:
 def _checked_list(values: Iterable[str]) -> Iterable[str]:
     """Return `values`. Raise `ValueError` for a single text, which is iterable too."""
     if isinstance(values, str):
-        raise ValueError(f"a list of texts is wanted, not one text: [{values!r}]")
+        raise ValueError(f"expected a list of texts, not a single text: write [{values!r}]")
     return values
 
 
@@ -442,7 +442,7 @@ def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     for scope in found:
         if not _is_resource_scope(scope):
             form = "printable ASCII without spaces, quotes and backslashes, and not offline_access"
-            raise ValueError(f"{scope!r} is no scope of a resource: {form}")
+            raise ValueError(f"{scope!r} is not a valid scope: {form}")
     return found
 
 
@@ -481,7 +481,7 @@ def _checked_resource(resource: str) -> str:
     if "?" in resource:
         raise ValueError(f"resource has a query: {resource!r}")
     if parts.port == DEFAULT_PORTS[parts.scheme]:
-        raise ValueError(f"resource has the port that goes without saying: {resource!r}")
+        raise ValueError(f"resource has the default port of its scheme: {resource!r}")
     canonical = canonical_resource(resource)
     if canonical != resource:
         raise ValueError(f"resource is not in its canonical form: write {canonical!r}")

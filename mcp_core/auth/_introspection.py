@@ -136,7 +136,7 @@ class IntrospectionVerifier:
     def _verify_response(self, claims: Mapping[str, Any], now: float) -> Grant:
         """Check the claims of a response and build the grant."""
         if claims["active"] is not True:
-            raise BadToken("the token is not active: it has expired, was revoked, or never was one")
+            raise BadToken("the token is not active: it is expired, revoked or unknown")
         if claims.get("iss", self._issuer) != self._issuer:
             raise BadToken("the token is of another issuer")
         return grant_of(

@@ -232,9 +232,9 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
         raise BadToken(f"the token is longer than {MAX_TOKEN} characters")
     parts = token.split(".")
     if len(parts) == 5:
-        raise BadToken("the token is encrypted (JWE): only signed ones are read here")
+        raise BadToken("the token is encrypted (JWE): only signed tokens are accepted")
     if len(parts) != 3:
-        raise BadToken("the token has not the form of a signed one (JWS)")
+        raise BadToken("the token does not have the form of a signed token (JWS)")
     header = _from_base64url(parts[0])
     payload = _from_base64url(parts[1])
     signature = _from_base64url(parts[2])
@@ -246,9 +246,9 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
     except Unreadable:
         raise BadToken("the header of the token cannot be read") from None
     if found.enc is not UNSET or found.zip is not UNSET:
-        raise BadToken("the token is encrypted or compressed: only signed ones are read here")
+        raise BadToken("the token is encrypted or compressed: only signed tokens are accepted")
     if found.crit is not UNSET or found.b64 is not UNSET:
-        raise BadToken("the token has an extension (crit or b64) that is not understood here")
+        raise BadToken("the token has an extension (crit or b64) that is not supported")
     if found.alg not in algorithms:
         raise BadToken("the token is signed by an algorithm that is not allowed here")
     return Jws(found, f"{parts[0]}.{parts[1]}", payload, signature)
@@ -290,9 +290,9 @@ def load_keys(document: bytes) -> list[Key]:
     try:
         found = _read_key_set(document).keys
     except Unreadable:
-        raise BadKey('it is no JWK Set, that is, an object with a list "keys"') from None
+        raise BadKey('it is not a JWK Set, that is, an object with a list "keys"') from None
     if len(found) > MAX_KEYS:
-        raise BadKey(f"it has {len(found)} keys; {MAX_KEYS} are the most")
+        raise BadKey(f"it has {len(found)} keys; at most {MAX_KEYS} are allowed")
     keys = []
     for raw in found:
         try:
@@ -313,7 +313,7 @@ def public_key(jwk: bytes) -> Key:
         members_of(jwk)
         found = _read_jwk(jwk)
     except Unreadable:
-        raise BadKey("it is no JWK") from None
+        raise BadKey("it is not a JWK") from None
     if found.d is not UNSET or found.kty == "oct":
         raise BadKey("it is a private key or a secret, where a public key is wanted")
     if found.use not in (None, "sig") or "verify" not in (found.key_ops or ("verify",)):
@@ -340,7 +340,7 @@ def private_key(source: str | bytes | Mapping[str, Any], *, kid: str | None = No
     try:
         found = _read_jwk(encode(source))
     except (Unreadable, TypeError, ValueError):
-        raise BadKey("it is no JWK") from None
+        raise BadKey("it is not a JWK") from None
     kind, values = _public_members(found)
     private = {name: source[name] for name in ("d", "p", "q", "dp", "dq", "qi") if name in source}
     if not private:
@@ -373,11 +373,11 @@ def secret_key(secret: bytes) -> Key:
     from joserfc.jwk import OctKey
 
     if len(secret) < 32:
-        raise BadKey(f"the secret has {len(secret)} bytes; 32 are the least")
+        raise BadKey(f"the secret has {len(secret)} bytes; at least 32 are required")
     try:
         key = OctKey.import_key(secret)
     except ValueError:
-        raise BadKey("that is a public key: who knows it could sign everything") from None
+        raise BadKey("it is a public key: anyone who knows it could sign tokens") from None
     size = next(bits for bits in (512, 384, 256) if len(secret) * 8 >= bits)
     return Key(key, f"oct{size}")
 
@@ -390,7 +390,7 @@ def sign(header: Mapping[str, Any], payload: bytes, key: Key) -> str:
     """
     algorithm = str(header["alg"])
     if not key.fits(algorithm) or not key._key.is_private:
-        raise BadKey(f"it is no key to sign with {algorithm}")
+        raise BadKey(f"the key cannot sign with {algorithm}")
     signed = f"{base64url(encode(header))}.{base64url(payload)}"
     signature = require().algorithms[_joserfc_name(algorithm, key)].sign(signed.encode(), key._key)
     return f"{signed}.{base64url(signature)}"
@@ -423,11 +423,11 @@ def _public_members(jwk: _Jwk) -> tuple[str, dict[str, str]]:
         if not _MIN_RSA_BITS <= bits <= _MAX_RSA_BITS:
             raise BadKey(f"an RSA key has from {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
         if not 2 < int.from_bytes(exponent or b"", "big") < _MAX_RSA_EXPONENT:
-            raise BadKey("its exponent is none")
+            raise BadKey("its RSA exponent is out of range")
         return "RSA", {"n": jwk.n, "e": jwk.e}
     kty, size = _CURVES.get(jwk.crv, ("", 0))
     if not kty or kty != jwk.kty:
-        raise BadKey("it is of a kind that is not used here")
+        raise BadKey("its kind is not supported")
     values = {"crv": jwk.crv, "x": jwk.x, "y": jwk.y}
     if kty == "OKP":
         del values["y"]
@@ -446,7 +446,7 @@ def _import_key(jwk: dict[str, str]) -> JoseKey:
     try:
         return JWKRegistry.import_key(dict(jwk))
     except (JoseError, ValueError, TypeError):
-        raise BadKey("its numbers make no key") from None
+        raise BadKey("its numbers do not form a valid key") from None
 
 
 def _import_pem(pem: bytes) -> JoseKey:
@@ -462,7 +462,7 @@ def _import_pem(pem: bytes) -> JoseKey:
             continue
         if key.is_private:
             return key
-    raise BadKey("it is no private key in PEM, unencrypted, of RSA, an elliptic curve or Ed25519")
+    raise BadKey("it is not an unencrypted private key in PEM, of RSA, an elliptic curve or Ed25519")
 
 
 @cache

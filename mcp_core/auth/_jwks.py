@@ -128,7 +128,7 @@ class PublishedKeys:
             if self._last_attempt_at is not None and 0 <= now - self._last_attempt_at < interval:
                 return
             self._last_attempt_at = now
-            self._error = "the keys of the issuer were asked for and did not come"
+            self._error = "the keys of the issuer were requested, but did not arrive"
             self._fetching = self._fetch_keys()
             self._resume(None, now)  # runs to the first step
         self._waiting_flows += 1
@@ -192,9 +192,7 @@ class PublishedKeys:
             raise AuthorizationFailed(f"they are longer than {MAX_BODY} bytes")
         keys = load_keys(reply.body)
         if not keys:
-            raise AuthorizationFailed(
-                "none of them is a public key for signatures of a kind that is used here"
-            )
+            raise AuthorizationFailed("none of them is a public signature key of a supported kind")
         return keys
 
 

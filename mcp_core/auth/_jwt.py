@@ -34,7 +34,7 @@ _FOREIGN_VALUES: Final = {
     "token_use": frozenset({"id"}),
     "typ": frozenset({"ID", "Refresh", "Offline", "Logout"}),
 }
-_WRONG_KIND: Final = "this kind of token is no access token"
+_WRONG_KIND: Final = "this kind of token is not an access token"
 
 
 class JwtVerifier:
@@ -81,7 +81,7 @@ class JwtVerifier:
         possible = ASYMMETRIC if secret is None else SYMMETRIC
         self._algorithms = possible if algorithms is None else frozenset(algorithms)
         if not self._algorithms or not self._algorithms <= possible:
-            raise ValueError(f"algorithms are some of {', '.join(sorted(possible))}")
+            raise ValueError(f"algorithms must be some of {', '.join(sorted(possible))}")
         self._issuer = issuer
         self._audience = audiences(audience)
         self._leeway = leeway
@@ -91,7 +91,7 @@ class JwtVerifier:
         elif jwks is not None:
             keys = load_keys(jwks if isinstance(jwks, bytes) else encode(jwks))
             if not keys:
-                raise ValueError("jwks has no public key for signatures of a kind that is used here")
+                raise ValueError("jwks has no public signature key of a supported kind")
             self._keys = GivenKeys(keys)
         else:
             require()

@@ -176,7 +176,7 @@ def read_token(body: bytes) -> TokenReply:
     """
     reply = _decode(_decode_token, body, "the answer of the token endpoint")
     if not is_token(reply.access_token):
-        raise AuthorizationFailed("the token endpoint gave an access token that cannot stand in a header")
+        raise AuthorizationFailed("the token endpoint gave an access token that does not fit into a header")
     return reply
 
 

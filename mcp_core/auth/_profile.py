@@ -62,7 +62,7 @@ GrantType: TypeAlias = Literal["authorization_code", "client_credentials"] | Jwt
 def _check_secret(name: str, value: object) -> None:
     """Raise `ValueError` if `value` is neither None nor a `Secret`."""
     if value is not None and not isinstance(value, Secret):
-        raise ValueError(f"{name} is a Secret, so that nobody prints it: Secret(...)")
+        raise ValueError(f"{name} must be a Secret, so that it is never printed: Secret(...)")
 
 
 _EXTENSIONS: Final = {
@@ -114,27 +114,27 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
         try:
             _ = parts.port
         except ValueError:
-            raise ValueError("redirect_uri has a port that is none") from None
+            raise ValueError("redirect_uri has an invalid port") from None
         if parts.scheme != "https" and not (parts.scheme == "http" and is_local(self.redirect_uri)):
             raise ValueError("redirect_uri is neither https nor http on loopback")
         if parts.fragment:
             raise ValueError("redirect_uri has a fragment")
         url = self.client_metadata_url
         if url is not None and (url_fault(url, local=False) or urlsplit(url).path in ("", "/")):
-            raise ValueError("client_metadata_url is no https URL with a path")
+            raise ValueError("client_metadata_url must be an https URL with a path")
         for name in ("client_secret", "private_key"):
             _check_secret(name, getattr(self, name))
         if self.client_secret is not None and self.client_id is None:
-            raise ValueError("client_secret without client_id")
+            raise ValueError("client_secret needs client_id")
         if self.keep_secret and self.client_secret is None:
-            raise ValueError("keep_secret without client_secret")
+            raise ValueError("keep_secret needs client_secret")
         has_client_id = self.client_id is not None or (url is not None and self.private_key is not None)
         if self.grant == "client_credentials" and not (
             has_client_id and (self.client_secret is not None or self.private_key is not None)
         ):
             raise ValueError("client_credentials needs client_id, and client_secret or private_key")
         if self.grant != "authorization_code" and not has_client_id:
-            raise ValueError("without a user there is no registration: give client_id")
+            raise ValueError("without a user the client cannot register: set client_id")
 
     @property
     def interactive(self) -> bool:

@@ -77,7 +77,7 @@ class Proofs:
 
     def __init__(self, nonce_key: bytes | None = None) -> None:
         if nonce_key is not None and len(nonce_key) < _MIN_KEY_SIZE:
-            raise ValueError(f"the key for nonces has {len(nonce_key)} bytes; {_MIN_KEY_SIZE} are the least")
+            raise ValueError(f"nonce_key has {len(nonce_key)} bytes; at least {_MIN_KEY_SIZE} are required")
         self._nonce_key = nonce_key
         # Digests of used proofs, and the time until which each could be used again.
         self._used: dict[bytes, float] = {}
@@ -110,7 +110,7 @@ class Proofs:
         if not hmac.compare_digest(claims.ath.encode(), token_hash.encode()):
             raise BadProof("the proof is for another token (ath)")
         if not -_MAX_CLOCK_DIFFERENCE <= now - claims.iat <= _MAX_CLOCK_DIFFERENCE:
-            raise BadProof("the proof is too old, or of the future (iat)")
+            raise BadProof("the proof is too old, or from the future (iat)")
         if not claims.jti:
             raise BadProof("the proof has no identifier (jti)")
         if self._nonce_key is not None:
@@ -123,7 +123,7 @@ class Proofs:
         try:
             jws = read_jws(proof, ASYMMETRIC)
             if jws.typ != "dpop+jwt" or jws.jwk is None:
-                raise BadProof("it is no proof: its header has not the type dpop+jwt and a jwk")
+                raise BadProof("the header of the proof needs the type dpop+jwt and a jwk")
             key = public_key(jws.jwk)
             # The key comes with the proof, so it proves nothing unless it is the token's key.
             if not hmac.compare_digest(key.thumbprint.encode(), jkt.encode()):
@@ -134,11 +134,11 @@ class Proofs:
         except BadProof:
             raise
         except BadToken as exc:
-            raise BadProof(f"the proof is none: {exc}") from None
+            raise BadProof(f"the proof is not valid: {exc}") from None
         except BadKey as exc:
             raise BadProof(f"the proof has no usable key: {exc}") from None
         except Unreadable:
-            raise BadProof("the proof has not the claims jti, htm, htu, iat and ath, each once") from None
+            raise BadProof("the proof needs the claims jti, htm, htu, iat and ath, each once") from None
 
     def _check_nonce(self, key: bytes, nonce: str | None, now: float) -> None:
         """Raise `DpopNonceRequired` unless `nonce` is of this period or the one before."""
@@ -148,7 +148,7 @@ class Proofs:
         current = hmac.compare_digest(given, self._nonce_of(key, period).encode())
         previous = hmac.compare_digest(given, self._nonce_of(key, period - 1).encode())
         if not (current or previous):
-            raise NonceWanted("the proof has not the nonce that this server gives")
+            raise NonceWanted("the proof lacks the current nonce of this server")
 
     def _nonce_of(self, key: bytes, period: int) -> str:
         """Return the nonce of one period."""
@@ -164,7 +164,7 @@ class Proofs:
         while used and used[oldest := next(iter(used))] < now:
             del used[oldest]
         if len(used) >= _MAX_STORED:
-            raise VerifierUnavailable("more proofs were used in the last minute than can be remembered")
+            raise VerifierUnavailable("more proofs were used in the last minute than can be stored")
         used[digest] = until
 
 

@@ -104,8 +104,10 @@ def identify(
         return identity
     if server.registration_endpoint is None or not profile.interactive:
         raise AuthRequired(
-            f"the authorization server {shown(server.issuer)} registers no clients by itself. Register this one there by hand, with "
-            f"the redirect URI {_redirect_uri_to_register(profile, redirect_uri)}, and give the client_id (and client_secret) that it gets."
+            f"the authorization server {shown(server.issuer)} has no dynamic registration. Register "
+            "this client there by hand, with the redirect URI "
+            f"{_redirect_uri_to_register(profile, redirect_uri)}, and set the client_id (and "
+            "client_secret) that it gets."
         )
     stored: bytes | None = yield Load(client_key(server.issuer))
     identity = _decode_registration(stored, redirect_uri, scopes, now)
@@ -215,7 +217,9 @@ def _register(
     try:
         reply: HttpReply = yield Fetch(HttpRequest("POST", endpoint, headers, encode(request)))
     except FetchFailed as exc:
-        raise AuthorizationFailed(f"no registration with {shown(server.issuer)}: {exc.reason}") from exc
+        raise AuthorizationFailed(
+            f"the registration with {shown(server.issuer)} failed: {exc.reason}"
+        ) from exc
     if reply.status not in (200, 201):
         raise _registration_error(reply, server.issuer, redirect_uri)
     registration = read_registration(reply.body)
@@ -238,8 +242,9 @@ def _identity_from_response(registration: RegistrationReply, requested: str, iss
     secret = Secret(registration.client_secret) if registration.client_secret else None
     if method not in _PREFERRED_METHODS or (method != _NONE and secret is None):
         raise AuthorizationFailed(
-            f"the authorization server {shown(issuer)} registered this client for {method[:40]!r}, which it cannot do "
-            f"{'without a secret' if method in _PREFERRED_METHODS else 'here'}. Register it by hand and set client_id."
+            f"the authorization server {shown(issuer)} registered this client for {method[:40]!r}, which "
+            f"{'needs a secret' if method in _PREFERRED_METHODS else 'is not supported'}. "
+            "Register it by hand and set client_id."
         )
     return Identity(registration.client_id, method, secret if method != _NONE else None, registered=True)
 
@@ -250,9 +255,9 @@ def _registration_error(reply: HttpReply, issuer: str, redirect_uri: str) -> Aut
     problem = f"status {reply.status}"
     if error is not None:
         problem = error.error + (f" ({error.error_description})" if error.error_description else "")
-    cure = "Register it by hand, and give the client_id that it gets."
+    cure = "Register it by hand, and set the client_id that it gets."
     if error is not None and error.error == "invalid_redirect_uri":
-        cure = f"It does not take the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
+        cure = f"It does not accept the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
     return AuthorizationFailed(
         f"the authorization server {shown(issuer)} did not register this client: {problem}. {cure}",
         error=error.error if error is not None else None,

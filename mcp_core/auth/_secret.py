@@ -41,7 +41,7 @@ class Secret:
         return "<secret>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not pickled: it would be readable where it is kept")
+        raise TypeError("a Secret cannot be pickled: its text would be readable where it is stored")
 
 
 class Opaque(Struct, frozen=True):

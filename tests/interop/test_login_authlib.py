@@ -125,7 +125,7 @@ async def test_a_refresh_token_that_somebody_else_used_brings_a_login(
             await client.call_tool("whoami")
         assert [each.revoked for each in issuer.tokens] == [True, True, False]
         assert issuer.log.count("GET /authorize") == 2
-        assert "the refresh token is no longer taken: " in caplog.text
+        assert "the refresh token is no longer accepted: " in caplog.text
         # What is kept is the new one.
         async with connect(url, auth=Login(storage=storage, browse=None), versions=[E]) as client:
             await client.call_tool("whoami")

@@ -122,10 +122,10 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "hangs": (HANGS, "did not answer within"),
     "comes in drops": (DRIP, "did not answer within"),
     "is compressed": (GZIPPED, "encoded"),
-    "has two lengths": (TWO_LENGTHS, "cannot be had from"),
-    "is no HTTP": (GARBAGE, "cannot be had from"),
-    "breaks off": (BROKEN_OFF, "cannot be had from"),
-    "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be had from"),
+    "has two lengths": (TWO_LENGTHS, "cannot be fetched from"),
+    "is no HTTP": (GARBAGE, "cannot be fetched from"),
+    "breaks off": (BROKEN_OFF, "cannot be fetched from"),
+    "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be fetched from"),
     "fails": (Answer(None, 500), "answered 500. Try again later"),
     "is told to wait for": (Answer(None, 429), "answered 429"),
     "leads to a stranger": (redirect(f"https://{EVIL}/prm"), "answered 302"),
@@ -349,7 +349,11 @@ for _methods in (None, [], ["plain"], ["s256"], ["S512", "plain"]):
     attack(
         f"PKCE is offered as {_methods}", server(code_challenge_methods_supported=_methods), "PKCE with S256"
     )
-attack("nobody can log in", server(authorization_endpoint=None), "lets nobody log in by a browser")
+attack(
+    "nobody can log in",
+    server(authorization_endpoint=None),
+    "has no authorization endpoint, so a browser cannot log in",
+)
 attack("no tokens are given", server(token_endpoint=None), "has no token endpoint")
 
 for _query in (
@@ -366,7 +370,7 @@ for _query in (
     attack(
         f"the browser is sent with {_query!r}",
         server(authorization_endpoint=f"https://{AS}/authorize?{_query}"),
-        "by itself what a login has to say",
+        "already sets parameters of a login",
     )
 
 # -- What the browser brings back ------------------------------------------------------------------------------------------------
@@ -445,20 +449,20 @@ attack(
 
 REGISTER = f"{AS}/register"
 for _name, _answer, _text in (
-    ("refuses", Answer({"error": "invalid_redirect_uri"}, 400), "does not take the redirect URI"),
+    ("refuses", Answer({"error": "invalid_redirect_uri"}, 400), "does not accept the redirect URI"),
     ("refuses in HTML", Answer(b"<html>", 403), "status 403"),
     ("refuses with bells", Answer({"error": "\x07\x1b]0;x\x07"}, 400), "status 400"),
     ("answers HTML", HTML, "cannot be read"),
     ("answers with nothing", Answer(b"", 201), "cannot be read"),
     ("answers without an id", Answer({"client_id": ""}, 201), "usable client_id"),
     ("answers with an id of two lines", Answer({"client_id": "a\r\nx: y"}, 201), "usable client_id"),
-    ("wants a method of its own", Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "cannot do"),
-    ("wants a secret and gives none", Answer({"client_id": "us"}, 201), "without a secret"),
+    ("wants a method of its own", Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "is not supported"),
+    ("wants a secret and gives none", Answer({"client_id": "us"}, 201), "needs a secret"),
     ("answers without end", ENDLESS, "longer than 65536 bytes"),
     ("sends on to a stranger", redirect(f"https://{EVIL}/register", 307), "status 307"),
     ("sends on to the metadata service", redirect("http://169.254.169.254/", 307), "status 307"),
     ("fails", Answer(None, 503), "status 503"),
-    ("is no HTTP", GARBAGE, "no registration"),
+    ("is no HTTP", GARBAGE, "the registration with"),
 ):  # fmt: skip
     attack(f"the registration {_name}", says(REGISTER, answer=_answer), _text)
 attack("the registration hangs", says(REGISTER, answer=HANGS), "did not answer within", patience=0.4)
@@ -471,14 +475,14 @@ for _name, _answer, _text in (
     ("HTML", HTML, "cannot be read"),
     ("nothing", Answer(b""), "cannot be read"),
     ("no token", Answer({"token_type": "Bearer"}), "cannot be read"),
-    ("an empty token", Answer(_GOOD | {"access_token": ""}), "cannot stand in a header"),
-    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}), "cannot stand in a header"),
-    ("a token of two words", Answer(_GOOD | {"access_token": "a b"}), "cannot stand in a header"),
-    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}), "cannot stand in a header"),
+    ("an empty token", Answer(_GOOD | {"access_token": ""}), "does not fit into a header"),
+    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}), "does not fit into a header"),
+    ("a token of two words", Answer(_GOOD | {"access_token": "a b"}), "does not fit into a header"),
+    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}), "does not fit into a header"),
     ("a list of tokens", Answer(_GOOD | {"access_token": ["x"]}), "cannot be read"),
-    ("a token of type mac", Answer(_GOOD | {"token_type": "mac"}), "type that is not known"),
-    ("a token of type N_A", Answer(_GOOD | {"token_type": "N_A"}), "type that is not known"),
-    ("a bound token that nobody asked for", Answer(_GOOD | {"token_type": "DPoP"}), "type that is not known"),
+    ("a token of type mac", Answer(_GOOD | {"token_type": "mac"}), "unknown type"),
+    ("a token of type N_A", Answer(_GOOD | {"token_type": "N_A"}), "unknown type"),
+    ("a bound token that nobody asked for", Answer(_GOOD | {"token_type": "DPoP"}), "unknown type"),
     ("a huge token", Answer(_GOOD | {"access_token": "x" * 70_000}), "longer than 65536 bytes"),
     ("without end", ENDLESS, "longer than 65536 bytes"),
     ("a refusal", Answer({"error": "invalid_grant"}, 400), "gave no token: invalid_grant"),
@@ -539,7 +543,7 @@ def binds(world: Internet) -> None:
 
 
 attack("no token is ever taken", takes_nothing, "has just given")
-attack("the MCP server wants ever another nonce", binds, "goes on refusing")
+attack("the MCP server wants ever another nonce", binds, "keeps refusing")
 
 
 async def call(client: Client, world: Internet) -> None:

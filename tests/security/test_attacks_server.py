@@ -288,16 +288,16 @@ for _name, _make, _status, _line in (
     ("a token forwarded", lambda s: call("whoami", f"x-forwarded-authorization: Bearer {s.token()}"), 401, NEEDED),
     ("a principal by its name", lambda s: call("whoami", "x-forwarded-user: alice", "x-remote-user: alice"), 401, NEEDED),
     ("a password", lambda s: call(token=f"Basic {b64encode(b'alice:x').decode()}"), 401, NEEDED),
-    ("a scheme without a token", lambda s: call("whoami", "authorization: Bearer"), 400, "no token after its scheme"),
-    ("nothing after the scheme", lambda s: call("whoami", "authorization: Bearer  "), 400, "no token after its scheme"),
+    ("a scheme without a token", lambda s: call("whoami", "authorization: Bearer"), 400, "must have one token after its scheme"),
+    ("nothing after the scheme", lambda s: call("whoami", "authorization: Bearer  "), 400, "must have one token after its scheme"),
     ("a token without a scheme", lambda s: call("whoami", f"authorization: {s.token()}"), 401, NEEDED),
     ("two headers", lambda s: call("whoami", f"authorization: Bearer {s.token()}", token=s.token()), 400, "there several times"),
     ("two headers, the second bad", lambda s: call("whoami", "authorization: Bearer x", token=s.token()), 400, "there several times"),
-    ("two tokens in one header", lambda s: call(token=f"Bearer {s.token()}, Bearer {s.token()}"), 400, "or more than that"),
-    ("a token and something", lambda s: call(token=f"Bearer {s.token()} x"), 400, "or more than that"),
-    ("a token in quotes", lambda s: call(token=f'Bearer "{s.token()}"'), 400, "or more than that"),
-    ("a token with a parameter", lambda s: call(token=f"Bearer {s.token()};x=y"), 400, "or more than that"),
-    ("a token that is no ASCII", lambda s: call(token="Bearer t\xf6ken").decode().encode("latin-1"), 400, "or more than that"),
+    ("two tokens in one header", lambda s: call(token=f"Bearer {s.token()}, Bearer {s.token()}"), 400, "and nothing else"),
+    ("a token and something", lambda s: call(token=f"Bearer {s.token()} x"), 400, "and nothing else"),
+    ("a token in quotes", lambda s: call(token=f'Bearer "{s.token()}"'), 400, "and nothing else"),
+    ("a token with a parameter", lambda s: call(token=f"Bearer {s.token()};x=y"), 400, "and nothing else"),
+    ("a token that is no ASCII", lambda s: call(token="Bearer t\xf6ken").decode().encode("latin-1"), 400, "and nothing else"),
     ("a huge token", lambda s: call(token="Bearer " + "x" * 20_000), 431, "has more than 8192 bytes"),
     ("GET without a token", lambda s: get("/mcp", b"accept: text/event-stream"), 401, f"GET {NEEDED}"),
     ("DELETE without a token", lambda s: get("/mcp", method=b"DELETE"), 401, f"DELETE {NEEDED}"),
@@ -369,14 +369,14 @@ for _name, _token, _line in (
     ("with a certificate", lambda s: brought(s, x5c=[b64encode(b"x").decode()]), SIGNATURE),
     ("with all of it", lambda s: brought(s, jwk=STRANGER.as_dict(private=False), jku=f"http://127.0.0.1:{s.trap}/", kid="evil"), "does not publish"),
     ("with exchanged claims", changed, SIGNATURE),
-    ("that is an ID token", lambda s: s.forged({"typ": "id+jwt"}, s.key), "no access token"),
-    ("that is a proof", lambda s: s.forged({"typ": "dpop+jwt"}, s.key), "no access token"),
+    ("that is an ID token", lambda s: s.forged({"typ": "id+jwt"}, s.key), "not an access token"),
+    ("that is a proof", lambda s: s.forged({"typ": "dpop+jwt"}, s.key), "not an access token"),
     ("that is encrypted", lambda s: s.keep(".".join([*s.token().split("."), "x", "y"])), "encrypted"),
-    ("that is half", lambda s: s.keep(s.token().rpartition(".")[0]), "not the form"),
-    ("that is words", lambda s: s.keep("correct-horse-battery-staple"), "not the form"),
-    ("that is a refresh token", lambda s: s.keep(b64(b"refresh" * 5)), "not the form"),
+    ("that is half", lambda s: s.keep(s.token().rpartition(".")[0]), "not have the form"),
+    ("that is words", lambda s: s.keep("correct-horse-battery-staple"), "not have the form"),
+    ("that is a refresh token", lambda s: s.keep(b64(b"refresh" * 5)), "not have the form"),
     ("bound to a key we do not ask for", lambda s: s.token(cnf={"jkt": JKT}), "bound to a key"),
-    ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not understood"),
+    ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not supported"),
 ):  # fmt: skip
     attack(f"a token {_name}", sends(lambda s, _token=_token: call(token=_token(s))), 401, _line)  # type: ignore[misc]
 
@@ -411,24 +411,24 @@ for _name, _proof, _line in (
     ("for another server", lambda t: fresh(t, htu="https://other.example/mcp"), "for another URL"),
     ("for a server like ours", lambda t: fresh(t, htu=f"{RESOURCE}.evil.example"), "for another URL"),
     ("for another token", lambda t: fresh(t + "x"), "for another token"),
-    ("for no token", lambda t: fresh(t, without="ath"), "has not the claims"),
-    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400), "too old, or of the future"),
-    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400), "too old, or of the future"),
-    ("of no time", lambda t: fresh(t, without="iat"), "has not the claims"),
-    ("without a name", lambda t: fresh(t, without="jti"), "has not the claims"),
+    ("for no token", lambda t: fresh(t, without="ath"), "needs the claims"),
+    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400), "too old, or from the future"),
+    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400), "too old, or from the future"),
+    ("of no time", lambda t: fresh(t, without="iat"), "needs the claims"),
+    ("without a name", lambda t: fresh(t, without="jti"), "needs the claims"),
     ("by a stranger", lambda t: fresh(t, key=STRANGER), "another key than that of the proof"),
     ("with the private key in it", lambda t: fresh(t, header={"jwk": _PRIVATE}), "private key"),
-    ("that is an access token", lambda t: fresh(t, header={"typ": "at+jwt"}), "has not the type"),
+    ("that is an access token", lambda t: fresh(t, header={"typ": "at+jwt"}), "needs the type"),
     ("by alg none", lambda t: fresh(t, header={"alg": "none"}), "algorithm that is not allowed"),
     ("by HS256", lambda t: fresh(t, header={"alg": "HS256"}), "algorithm that is not allowed"),
     ("with crit", lambda t: fresh(t, header={"crit": ["x"], "x": 1}), "extension"),
-    ("that is none", lambda t: "x.y.z", "the proof is none"),
-    ("that is empty", lambda t: "", "the proof is none"),
+    ("that is none", lambda t: "x.y.z", "the proof is not valid"),
+    ("that is empty", lambda t: "", "the proof is not valid"),
 ):  # fmt: skip
     attack(f"a proof {_name}", proven(_proof), 401, f"refused with 401: .*{_line}", **DPOP)
 attack("a proof twice", replayed, 401, "refused with 401: .*(used|before|replay)", **DPOP)
-attack("two proofs", sends(lambda s: call("whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}")), 401, "has to come along, once", **DPOP)  # fmt: skip
-attack("a bound token without a proof", sends(lambda s: call(token=f"DPoP {bound(s)}")), 401, "has to come along, once", **DPOP)  # fmt: skip
+attack("two proofs", sends(lambda s: call("whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
+attack("a bound token without a proof", sends(lambda s: call(token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
 attack("a bound token as a free one", sends(lambda s: call(token=bound(s))), 401, "send it as DPoP", **DPOP)
 attack("a bound token as a free one, with a proof", sends(lambda s: call("whoami", f"dpop: {fresh('x')}", token=bound(s))), 401, "send it as DPoP", **DPOP)  # fmt: skip
 attack("a proof without a nonce", proven(fresh), 401, "nonce", dpop=True, nonce_key=NONCE_KEY)
@@ -498,7 +498,7 @@ attack("somebody else's requestState", foreign_state, 400, "requestState refused
 
 
 # What takes more than the token has.
-MISSING = "refused with 403: the token has not all of the scopes.*missing"
+MISSING = "refused with 403: the token lacks scopes.*missing"
 
 
 def with_token(make: Callable[[str], bytes]) -> Callable[[Site], Awaitable[Answer]]:

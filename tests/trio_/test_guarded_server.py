@@ -142,8 +142,8 @@ async def test_who_may_and_who_may_not(caplog: pytest.LogCaptureFixture) -> None
     lines = [record.getMessage() for record in caplog.records]
     assert [line for line in lines if "refused" in line] == [
         "POST refused with 401: an access token is needed, in an Authorization header",
-        "POST refused with 401: the token is not good here",
-        "POST tools/call refused with 403: the token has not all of the scopes that this takes: 'write' missing",
+        "POST refused with 401: the token is not accepted here",
+        "POST tools/call refused with 403: the token lacks scopes that this request needs: 'write' missing",
     ]
     assert "canary-77" not in caplog.text
 

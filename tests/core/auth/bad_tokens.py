@@ -38,7 +38,7 @@ HEAD = {"alg": "ES256", "kid": "ec", "typ": "at+jwt"}
 H, P, S = GOOD.split(".")
 RAW = urlsafe_b64decode(S + "==")
 
-NOT_JWS = "not the form"
+NOT_JWS = "not have the form"
 NOT_BASE64 = "base64url"
 NO_ALG = "algorithm that is not allowed"
 HEADER = "header of the token cannot be read"
@@ -47,7 +47,7 @@ UNKNOWN = "does not publish"
 EXTENSION = "extension"
 ENCRYPTED = "encrypted"
 CLAIMS_UNREADABLE = "claims of the token cannot be read"
-KIND = "no access token"
+KIND = "not an access token"
 OTHER_KEY = "do not belong together"
 
 

@@ -170,7 +170,7 @@ def test_an_identity_provider_that_is_not_asked() -> None:
 
 SECRETS = "the-refresh-token"
 ANSWERS: list[tuple[Any, str, str | None]] = [
-    (refused("invalid_grant"), "gave no token: invalid_grant. What was shown is expired", "invalid_grant"),
+    (refused("invalid_grant"), "gave no token: invalid_grant. The code or token is expired", "invalid_grant"),
     (refused("invalid_client", at=401), "check client_id and client_secret", "invalid_client"),
     (refused("invalid_target"), "its administrator has to add it", "invalid_target"),
     (refused("odd", "a\x07b"), r"odd \(a b\)\. Tell its administrator", "odd"),
@@ -182,9 +182,9 @@ ANSWERS: list[tuple[Any, str, str | None]] = [
     (status(302, ("location", "https://e.com")), "answered 302", None),
     (status(500, error="invalid_grant"), "answered 500", None),
     (HttpReply(200, [], b"access_token=x"), "the answer of the token endpoint cannot be read", None),
-    (found(access_token="a b"), "cannot stand in a header", None),
-    (token(token_type="mac"), "of a type that is not known here", None),
-    (token(token_type="DPoP"), "of a type that is not known here", None),
+    (found(access_token="a b"), "does not fit into a header", None),
+    (token(token_type="mac"), "of an unknown type", None),
+    (token(token_type="DPoP"), "of an unknown type", None),
     (FetchFailed("no such host"), "no answer from the token endpoint .*: no such host", None),
 ]
 

@@ -158,7 +158,7 @@ STORED: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
     (held(resource="http://["), {}, "for another MCP server"),
     (held(), {"client_id": "another"}, "belong to another client"),
     (held(), {"issuer": "https://another.com"}, "belong to another client or authorization server"),
-    (held(dpop_seed=Secret("short")), {}, "the key that was kept"),
+    (held(dpop_seed=Secret("short")), {}, "the stored DPoP key"),
 ]
 
 
@@ -239,7 +239,7 @@ def test_a_refresh_that_is_refused_ends_in_a_login() -> None:
     play(session(auth), script, store)
     assert auth.generation == 1
     (note,) = auth.notes()
-    assert "no longer taken" in note
+    assert "no longer accepted" in note
 
 
 def test_a_client_that_was_forgotten_registers_again() -> None:
@@ -315,7 +315,7 @@ def test_no_loop_even_if_others_get_through() -> None:
     script += [(mcp("Bearer t9"), elsewhere_it_is_good)]
     failure = rest_of(request(auth), script, store)
     assert isinstance(failure, AuthRequired)
-    assert "goes on refusing tools/list whatever token it is shown" in str(failure)
+    assert "keeps refusing tools/list with every new token" in str(failure)
 
 
 def test_a_client_without_a_secret_is_known_by_its_tokens() -> None:
@@ -771,7 +771,7 @@ def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("script", "text"),
     [
-        ([*discovery(), (form(TOKEN), refused("invalid_grant"))], "no longer taken"),
+        ([*discovery(), (form(TOKEN), refused("invalid_grant"))], "no longer accepted"),
         ([*discovery(), (form(TOKEN), status(500))], "could not be renewed before it expires"),
         ([(get(f"{RS}{PRM}/mcp"), FetchFailed("no such host"))], "could not be renewed .*no such host"),
         (
@@ -779,7 +779,7 @@ def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> Non
                 (get(f"{RS}{PRM}/mcp"), resource("http://localhost:1003")),
                 (get(f"http://localhost:1003{OAUTH}"), server("http://localhost:1003")),
             ],
-            "has moved",
+            "now names the authorization server",
         ),
     ],
 )
@@ -963,7 +963,8 @@ def fails() -> str:
 
 
 @pytest.mark.parametrize(
-    ("ask", "problem"), [(nothing, "gave no text"), (empty, "gave no text"), (fails, r"failed \(OSError\)")]
+    ("ask", "problem"),
+    [(nothing, "returned no text"), (empty, "returned no text"), (fails, r"failed \(OSError\)")],
 )
 @pytest.mark.parametrize("enterprise", [False, True])
 def test_a_function_of_the_profile_that_gives_nothing(ask: Any, problem: str, enterprise: bool) -> None:

@@ -78,12 +78,14 @@ def test_an_endpoint_with_a_query_of_its_own() -> None:
 )
 def test_an_endpoint_that_says_what_is_ours_to_say(name: str) -> None:
     for query in (f"?{name}=x", f"?a=b&{name}", f"?{name.replace('_', '%5f')}=", f"?{name}=x&{name}=y"):
-        with pytest.raises(AuthorizationFailed, match=rf"by itself what a login has to say \({name}\)"):
+        with pytest.raises(AuthorizationFailed, match=rf"already sets parameters of a login \({name}\)"):
             asked(authorization_endpoint=f"{AS}/authorize{query}")
 
 
 def test_nowhere_to_go() -> None:
-    with pytest.raises(AuthorizationFailed, match="lets nobody log in by a browser"):
+    with pytest.raises(
+        AuthorizationFailed, match="has no authorization endpoint, so a browser cannot log in"
+    ):
         asked(authorization_endpoint=None)
 
 
@@ -147,11 +149,11 @@ BAD: list[tuple[str, bool, str]] = [
     (came(error=""), True, "with an error that cannot be read"),
     (came(("error", "x"), error="y"), True, "error twice"),
     (came(code="x" * 20_000), True, "more than 16384 characters"),
-    (came(*[("x", "y")] * 60), True, "more parameters than any answer has"),
+    (came(*[("x", "y")] * 60), True, "with too many parameters"),
     (REDIRECT, True, "state does not match"),
     ("", True, "state does not match"),
-    ("http://[", True, "no URL"),
-    (came() + "&x=\udc80", True, "no URL"),
+    ("http://[", True, "not a URL"),
+    (came() + "&x=\udc80", True, "not a URL"),
     (f"{REDIRECT}#state=the-state&code=c&iss={AS}", True, "state does not match"),
 ]
 

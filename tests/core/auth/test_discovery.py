@@ -99,7 +99,7 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
     "no answer": (
         None,
         [(get(f"{E}{PRM}/mcp"), FetchFailed("10.0.0.1 is not a public address"))],
-        r"cannot be had from 'https://e.com/.*': 10\.0\.0\.1 is not a public address",
+        r"cannot be fetched from 'https://e.com/.*': 10\.0\.0\.1 is not a public address",
     ),
     "the challenge promises what is nowhere": (PLACE, [(get(PLACE), MISSING), *MISSES], "was not found.*answered 404"),
     "unreadable everywhere": (None, [(get(f"{E}{PRM}/mcp"), HTML), MISSES[1]], "was not found: .*cannot be read"),

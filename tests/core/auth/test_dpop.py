@@ -77,7 +77,7 @@ def test_nonces_belong_to_their_origin() -> None:
 
 @pytest.mark.parametrize("seed", ["", "AAAA", "é" * 43, "A" * 44, "A"])
 def test_a_seed_that_is_none(seed: str) -> None:
-    with pytest.raises(AuthorizationFailed, match="the key that was kept"):
+    with pytest.raises(AuthorizationFailed, match="the stored DPoP key"):
         prover(Secret(seed))
 
 
@@ -87,5 +87,5 @@ def test_without_joserfc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
     assert not can_sign()
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
-    with pytest.raises(AuthorizationFailed, match="wants tokens that are bound to a key"):
+    with pytest.raises(AuthorizationFailed, match="requires tokens that are bound to a key"):
         prover()

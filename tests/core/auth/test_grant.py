@@ -21,7 +21,7 @@ def test_a_grant_shows_who_and_what_and_no_claims() -> None:
 
 
 def test_nobody_is_no_principal() -> None:
-    with pytest.raises(ValueError, match="has a principal"):
+    with pytest.raises(ValueError, match="must not be empty"):
         Grant("")
     scopes: Any = "files:read"
     with pytest.raises(ValueError, match="frozenset"):

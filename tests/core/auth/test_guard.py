@@ -239,7 +239,7 @@ def test_a_verifier_that_cannot_tell_is_503_and_says_nothing_of_why() -> None:
     refusal = enter(guard(), bearer("down"))
     assert refusal == Refusal(
         503,
-        "whether the token is good cannot be told now; try again later",
+        "the token cannot be verified now; try again later",
         [(b"retry-after", b"5")],
         "no key of https://internal.example",
     )
@@ -277,7 +277,7 @@ def test_a_function_may_verify() -> None:
 
     assert enter(guard(verify), bearer()) is ME
     assert challenges(enter(guard(verify), bearer("bad"))) == [
-        f'Bearer error="invalid_token", error_description="the token is not good here", {WHERE}'
+        f'Bearer error="invalid_token", error_description="the token is not accepted here", {WHERE}'
     ]
     assert seen == ["good", "bad"]
 
@@ -414,7 +414,7 @@ def never() -> Awaitable[Grant | None]:
 
 @pytest.mark.parametrize("given", [True, "alice", {"sub": "alice"}, 0, False, ""])
 def test_what_is_no_grant_admits_nobody(given: Any) -> None:
-    with pytest.raises(TypeError, match="gives a Grant, or None"):
+    with pytest.raises(TypeError, match="must return a Grant or None"):
         enter(guard(lambda text: given), bearer())
 
 
@@ -544,7 +544,7 @@ def test_every_request_takes_its_scopes_all_of_them_at_once(
         refusal = by.check(Grant("me", scopes=frozenset(needed) - {missing}), method, params)
         assert refusal is not None
         assert refusal.status == 403
-        described = 'error_description="the token has not all of the scopes that this takes"'
+        described = 'error_description="the token lacks scopes that this request needs"'
         assert challenges(refusal) == [
             f'Bearer error="insufficient_scope", {described}, scope="{" ".join(needed)}", {WHERE}'
         ]
@@ -592,7 +592,7 @@ def test_a_scope_that_cannot_be_written_is_missing_all_the_same() -> None:
 
 
 def test_a_function_gives_a_list_and_not_a_text() -> None:
-    with pytest.raises(ValueError, match="a list of texts is wanted"):
+    with pytest.raises(ValueError, match="expected a list of texts"):
         guard(tool_scopes=lambda name: "read write").check(ME, "tools/call", t.CallToolParams(name="x"))
 
 
@@ -672,7 +672,7 @@ def test_bound_tokens_that_are_refused(grant: Grant, headers: Any, error: str, s
 
 def test_a_bound_token_is_not_good_where_proofs_are_not_known() -> None:
     refusal = enter(guard(Known(BOUND)), bearer())
-    assert "bound to a key, and this server does not know" in challenges(refusal)[0]
+    assert "bound to a key, which this server does not support" in challenges(refusal)[0]
 
 
 def test_a_proof_names_the_resource_or_where_it_is_served() -> None:
@@ -769,8 +769,8 @@ def test_the_metadata() -> None:
         ("https://mcp.example.com/", "write 'https://mcp.example.com'"),
         ("https://MCP.example.com/mcp", "write 'https://mcp.example.com/mcp'"),
         ("HTTPS://mcp.example.com/mcp", "write 'https://mcp.example.com/mcp'"),
-        ("https://mcp.example.com:443/mcp", "port that goes without saying"),
-        ("http://localhost:80/mcp", "port that goes without saying"),
+        ("https://mcp.example.com:443/mcp", "default port of its scheme"),
+        ("http://localhost:80/mcp", "default port of its scheme"),
         ('https://mcp.example.com/"x', "characters"),
         ("https://mcp.example.com/a b", "characters"),
         ("", "characters"),
@@ -785,16 +785,16 @@ def test_what_is_no_resource(resource: str, words: str) -> None:
     ("options", "words"),
     [
         ({"scopes": "read"}, "a list of texts"),
-        ({"scopes": ["a b"]}, "no scope"),
-        ({"scopes": [""]}, "no scope"),
-        ({"scopes": ['a"']}, "no scope"),
-        ({"scopes": ["ä"]}, "no scope"),
+        ({"scopes": ["a b"]}, "not a valid scope"),
+        ({"scopes": [""]}, "not a valid scope"),
+        ({"scopes": ['a"']}, "not a valid scope"),
+        ({"scopes": ["ä"]}, "not a valid scope"),
         ({"tool_scopes": {"x": "read"}}, "a list of texts"),
-        ({"tool_scopes": {"x": ["a\\"]}}, "no scope"),
-        ({"resource_scopes": {"x": ["a\n"]}}, "no scope"),
-        ({"scopes_supported": ["a b"]}, "no scope"),
-        ({"nonce_key": NONCE_KEY}, "goes with dpop=True"),
-        ({"dpop": True, "nonce_key": b"short"}, "32 are the least"),
+        ({"tool_scopes": {"x": ["a\\"]}}, "not a valid scope"),
+        ({"resource_scopes": {"x": ["a\n"]}}, "not a valid scope"),
+        ({"scopes_supported": ["a b"]}, "not a valid scope"),
+        ({"nonce_key": NONCE_KEY}, "needs dpop=True"),
+        ({"dpop": True, "nonce_key": b"short"}, "at least 32 are required"),
     ],
 )
 def test_what_is_configured_wrongly_is_said_at_once(options: Any, words: str) -> None:
@@ -822,7 +822,7 @@ def test_offline_access_is_not_challenged_for_whatever_a_function_says() -> None
 @pytest.mark.parametrize(
     ("issuers", "words"),
     [
-        ([], "names no issuer"),
+        ([], "must name at least one issuer"),
         (ISSUER, "a list of texts"),
         (["http://as.example.com"], "not https"),
         (["https://as.example.com?x"], "query"),

@@ -102,7 +102,7 @@ def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
         assert key.algorithms == algorithms
         assert key.fits(alg) is (alg in algorithms)
         if alg not in algorithms:
-            with pytest.raises(BadKey, match=f"no key to sign with {alg}"):
+            with pytest.raises(BadKey, match=f"cannot sign with {alg}"):
                 sign({"alg": alg}, b"x", key)
             other = forge({"alg": alg}, b"x", KEYS[key_alg(alg)], key_alg(alg))
             with pytest.raises(BadToken, match="do not belong together"):
@@ -110,7 +110,7 @@ def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
 
 
 def test_a_public_key_signs_nothing() -> None:
-    with pytest.raises(BadKey, match="no key to sign with ES256"):
+    with pytest.raises(BadKey, match="cannot sign with ES256"):
         sign({"alg": "ES256"}, b"x", ours(EC))
 
 
@@ -120,7 +120,7 @@ def test_a_secret_is_no_shorter_than_the_digest() -> None:
         ("HS256", "HS384", "HS512"), ("HS256", "HS384", "HS512"),
     ]  # fmt: skip
     for size in (0, 14, 31):
-        with pytest.raises(BadKey, match=f"{size} bytes; 32 are the least"):
+        with pytest.raises(BadKey, match=f"{size} bytes; at least 32 are required"):
             secret_key(b"x" * size)
 
 
@@ -221,20 +221,23 @@ def test_a_new_key_is_made_of_entropy() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("", "no private key in PEM"),
-        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "no private key in PEM"),
-        (RSA.as_pem(private=False), "no private key in PEM"),
-        (EC.as_pem(private=True, password="secret"), "no private key in PEM"),
-        (OKPKey.generate_key("X25519").as_pem(private=True), "a kind that is not used"),
-        (ECKey.generate_key("secp256k1").as_pem(private=True), "a kind that is not used"),
-        ({}, "no JWK"),
-        ({"kty": object()}, "no JWK"),
-        ({"kty": "\ud800"}, "no JWK"),
+        ("", "not an unencrypted private key in PEM"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+            "not an unencrypted private key in PEM",
+        ),
+        (RSA.as_pem(private=False), "not an unencrypted private key in PEM"),
+        (EC.as_pem(private=True, password="secret"), "not an unencrypted private key in PEM"),
+        (OKPKey.generate_key("X25519").as_pem(private=True), "its kind is not supported"),
+        (ECKey.generate_key("secp256k1").as_pem(private=True), "its kind is not supported"),
+        ({}, "not a JWK"),
+        ({"kty": object()}, "not a JWK"),
+        ({"kty": "\ud800"}, "not a JWK"),
         (EC.as_dict(private=False), "public key, where"),
-        (EC.as_dict(private=True) | {"d": "AAAA"}, "make no key"),
-        (EC.as_dict(private=True) | {"d": 1}, "make no key"),
-        (RSA.as_dict(private=True) | {"p": None}, "make no key"),
-        ({"kty": "oct", "k": "AAAA"}, "a kind that is not used"),
+        (EC.as_dict(private=True) | {"d": "AAAA"}, "do not form a valid key"),
+        (EC.as_dict(private=True) | {"d": 1}, "do not form a valid key"),
+        (RSA.as_dict(private=True) | {"p": None}, "do not form a valid key"),
+        ({"kty": "oct", "k": "AAAA"}, "its kind is not supported"),
     ],
 )
 def test_what_is_no_private_key(source: Any, words: str) -> None:
@@ -252,14 +255,14 @@ def test_a_weak_key_of_ours_is_refused_too() -> None:
 
 # A key as it comes from somebody else, and what is wrong with it.
 BAD_KEYS: list[Any] = [
-    (b"", "no JWK"),
-    (b"[]", "no JWK"),
-    (b"{}", "no JWK"),
-    (b'{"kty":"EC","kty":"EC"}', "no JWK"),
-    (jwk(EC, kty=1), "no JWK"),
-    (jwk(EC, x=1), "no JWK"),
-    (jwk(EC, use=["sig"]), "no JWK"),
-    (jwk(EC, key_ops="verify"), "no JWK"),
+    (b"", "not a JWK"),
+    (b"[]", "not a JWK"),
+    (b"{}", "not a JWK"),
+    (b'{"kty":"EC","kty":"EC"}', "not a JWK"),
+    (jwk(EC, kty=1), "not a JWK"),
+    (jwk(EC, x=1), "not a JWK"),
+    (jwk(EC, use=["sig"]), "not a JWK"),
+    (jwk(EC, key_ops="verify"), "not a JWK"),
     (json.dumps(EC.as_dict(private=True)).encode(), "private key or a secret"),
     (json.dumps(RSA.as_dict(private=True)).encode(), "private key or a secret"),
     (json.dumps(OctKey.import_key(SECRET).as_dict()).encode(), "private key or a secret"),
@@ -267,21 +270,21 @@ BAD_KEYS: list[Any] = [
     (jwk(EC, use=""), "not for signatures"),
     (jwk(EC, key_ops=["sign"]), "not for signatures"),
     (jwk(EC, kty="RSA"), "2048 to 8192 bits"),
-    (jwk(EC, kty="OKP"), "a kind that is not used"),
-    (jwk(ED, kty="EC"), "a kind that is not used"),
-    (jwk(EC, kty="AKP"), "a kind that is not used"),
-    (jwk(EC, crv=None), "a kind that is not used"),
-    (jwk(EC, crv="secp256k1"), "a kind that is not used"),
+    (jwk(EC, kty="OKP"), "its kind is not supported"),
+    (jwk(ED, kty="EC"), "its kind is not supported"),
+    (jwk(EC, kty="AKP"), "its kind is not supported"),
+    (jwk(EC, crv=None), "its kind is not supported"),
+    (jwk(EC, crv="secp256k1"), "its kind is not supported"),
     (jwk(EC, crv="P-384"), "wrong size"),
-    (jwk(ED, crv="X25519"), "a kind that is not used"),
+    (jwk(ED, crv="X25519"), "its kind is not supported"),
     (jwk(ED, crv="Ed448"), "wrong size"),
     (jwk(EC, x=None), "wrong size"),
     (jwk(EC, y=None), "wrong size"),
     (jwk(EC, x="A" * 43 + "="), "wrong size"),
     (jwk(EC, x="!" * 43), "wrong size"),
     (jwk(EC, x="A" * 20_000), "wrong size"),
-    (jwk(EC, x=base64url(bytes(32))), "make no key"),
-    (jwk(EC, x=EC.as_dict()["y"]), "make no key"),
+    (jwk(EC, x=base64url(bytes(32))), "do not form a valid key"),
+    (jwk(EC, x=EC.as_dict()["y"]), "do not form a valid key"),
     (jwk(RSA, n=None), "2048 to 8192 bits"),
     (jwk(RSA, n="AQAB"), "2048 to 8192 bits"),
     (jwk(RSA, n=base64url(b"\xff" * 128)), "2048 to 8192 bits"),
@@ -294,7 +297,7 @@ BAD_KEYS: list[Any] = [
     (jwk(RSA, e="Ag"), "exponent"),
     (jwk(RSA, e=base64url(b"\x01\x00\x00\x00\x00")), "exponent"),
     (jwk(RSA, e=RSA.as_dict()["n"]), "exponent"),
-    (jwk(RSA, e="BA"), "make no key"),
+    (jwk(RSA, e="BA"), "do not form a valid key"),
 ]
 
 
@@ -338,7 +341,7 @@ def test_a_key_set_gives_what_can_be_used_of_it() -> None:
 def test_a_key_set_has_a_limit() -> None:
     one = EC.as_dict(private=False)
     assert len(load_keys(json.dumps({"keys": [one] * 50}).encode())) == 50
-    with pytest.raises(BadKey, match="has 51 keys; 50 are the most"):
+    with pytest.raises(BadKey, match="has 51 keys; at most 50 are allowed"):
         load_keys(json.dumps({"keys": [one] * 51}).encode())
 
 
@@ -346,7 +349,7 @@ def test_a_key_set_has_a_limit() -> None:
     "text", [b"", b"[]", b"null", b"{}", b'{"keys":{}}', b'{"keys":null}', b"\xff", b'{"keys":' + b"[" * 9999]
 )
 def test_what_is_no_key_set(text: bytes) -> None:
-    with pytest.raises(BadKey, match="no JWK Set"):
+    with pytest.raises(BadKey, match="not a JWK Set"):
         load_keys(text)
 
 

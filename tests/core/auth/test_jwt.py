@@ -255,18 +255,18 @@ def test_a_token_without_a_name_is_good_if_only_one_key_fits() -> None:
     [
         ({"jwks": JWKS, "jwks_uri": JWKS_URI}, "one of"),
         ({"jwks": JWKS, "secret": SECRET}, "one of"),
-        ({"jwks": JWKS, "algorithms": ["HS256"]}, "algorithms are some of"),
-        ({"jwks": JWKS, "algorithms": ["none"]}, "algorithms are some of"),
-        ({"jwks": JWKS, "algorithms": []}, "algorithms are some of"),
-        ({"jwks": JWKS, "algorithms": ["RS256", "HS256"]}, "algorithms are some of"),
-        ({"secret": SECRET, "algorithms": ["RS256"]}, "algorithms are some of EdDSA|algorithms are some of HS256"),
-        ({"secret": b"short"}, "5 bytes; 32 are the least"),
+        ({"jwks": JWKS, "algorithms": ["HS256"]}, "algorithms must be some of"),
+        ({"jwks": JWKS, "algorithms": ["none"]}, "algorithms must be some of"),
+        ({"jwks": JWKS, "algorithms": []}, "algorithms must be some of"),
+        ({"jwks": JWKS, "algorithms": ["RS256", "HS256"]}, "algorithms must be some of"),
+        ({"secret": SECRET, "algorithms": ["RS256"]}, "algorithms must be some of EdDSA|algorithms must be some of HS256"),
+        ({"secret": b"short"}, "5 bytes; at least 32 are required"),
         ({"secret": RSA.as_pem(private=False)}, "public key"),
-        ({"jwks": {"keys": []}}, "no public key"),
-        ({"jwks": {"keys": [OCT.as_dict()]}}, "no public key"),
-        ({"jwks": {"keys": [RSA.as_dict(private=True)]}}, "no public key"),
-        ({"jwks": {}}, "no JWK Set"),
-        ({"jwks": b"keys"}, "no JWK Set"),
+        ({"jwks": {"keys": []}}, "no public signature key"),
+        ({"jwks": {"keys": [OCT.as_dict()]}}, "no public signature key"),
+        ({"jwks": {"keys": [RSA.as_dict(private=True)]}}, "no public signature key"),
+        ({"jwks": {}}, "not a JWK Set"),
+        ({"jwks": b"keys"}, "not a JWK Set"),
         ({"jwks": {"keys": [{}] * 51}}, "51 keys"),
         ({"jwks_uri": "http://as.example.com/keys"}, "jwks_uri is not https"),
         ({"jwks_uri": "file:///etc/passwd"}, "jwks_uri is neither"),
@@ -288,7 +288,7 @@ def test_an_issuer_that_is_to_be_asked_is_a_url() -> None:
 
 @pytest.mark.parametrize("audience", ["", [], [""]])
 def test_an_audience_is_wanted(audience: Any) -> None:
-    with pytest.raises(ValueError, match="an audience is wanted"):
+    with pytest.raises(ValueError, match="an audience is required"):
         JwtVerifier(ISSUER, audience, jwks=JWKS)
 
 

@@ -83,7 +83,7 @@ def test_what_our_own_client_makes_is_good() -> None:
 
 # Proofs that are none, and words of the reason.
 BAD_PROOFS: list[Any] = [
-    ("", "not the form"),
+    ("", "not have the form"),
     ("x" * 20_000, "longer than"),
     ("a.b.c.d.e", "encrypted"),
     ("\xff.\xff.\xff", "base64url"),
@@ -106,14 +106,14 @@ BAD_PROOFS: list[Any] = [
     (proof(TOKEN, key=STRANGER), "another key"),
     (proof(TOKEN, key=STRANGER, header={"jwk": PUBLIC}), "signature"),
     (proof(TOKEN, key=ED, alg="EdDSA"), "another key"),
-    *((proof(TOKEN, without=name), "not the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
-    *((proof(TOKEN, **{name: value}), "not the claims") for name in ("jti", "htm", "htu", "ath", "nonce") for value in (1, ["x"])),
-    *((proof(TOKEN, **{name: None}), "not the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
-    (proof(TOKEN, iat=str(NOW)), "not the claims"),
-    (proof(TOKEN, iat=True), "not the claims"),
+    *((proof(TOKEN, without=name), "needs the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    *((proof(TOKEN, **{name: value}), "needs the claims") for name in ("jti", "htm", "htu", "ath", "nonce") for value in (1, ["x"])),
+    *((proof(TOKEN, **{name: None}), "needs the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    (proof(TOKEN, iat=str(NOW)), "needs the claims"),
+    (proof(TOKEN, iat=True), "needs the claims"),
     (proof(TOKEN, jti=""), "no identifier"),
-    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b"[]", HOLDER), "not the claims"),
-    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER), "not the claims"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b"[]", HOLDER), "needs the claims"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER), "needs the claims"),
     (proof(TOKEN, htm="GET"), "another method"),
     (proof(TOKEN, htm="post"), "another method"),
     (proof(TOKEN, htu="https://mcp.example.com/"), "another URL"),
@@ -133,7 +133,7 @@ BAD_PROOFS: list[Any] = [
     (proof(TOKEN, iat=0), "too old"),
     (proof(TOKEN, iat=-NOW), "too old"),
     (proof(TOKEN, iat=1e300), "too old"),
-    (proof(TOKEN, iat=10**400), "not the claims"),
+    (proof(TOKEN, iat=10**400), "needs the claims"),
 ]  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def test_a_nonce_is_good_for_five_to_ten_minutes() -> None:
         if good:
             check(proofs, text, now)
         else:
-            with pytest.raises(NonceWanted, match="has not the nonce"):
+            with pytest.raises(NonceWanted, match="lacks the current nonce"):
                 check(proofs, text, now)
 
 
@@ -252,7 +252,7 @@ def test_a_nonce_that_is_wanted_and_not_there(nonce: str | None) -> None:
 def test_without_a_key_there_are_no_nonces() -> None:
     assert Proofs().nonce(NOW) is None
     check(Proofs(), proof(TOKEN, nonce="any"))
-    with pytest.raises(ValueError, match="31 bytes; 32 are the least"):
+    with pytest.raises(ValueError, match="31 bytes; at least 32 are required"):
         Proofs(b"x" * 31)
 
 

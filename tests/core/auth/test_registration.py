@@ -82,7 +82,7 @@ def test_nobody_registers_us(redirect_uri: str, told: str) -> None:
     ours = profile(redirect_uri=redirect_uri)
     flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
-        AuthRequired, match=re.escape(f"with the redirect URI {told}, and give the client_id (and")
+        AuthRequired, match=re.escape(f"with the redirect URI {told}, and set the client_id (and")
     ):
         play(flow, [])
 
@@ -153,7 +153,7 @@ def test_how_a_client_that_registers_itself_does(
 
 
 REFUSALS: list[tuple[Any, str, str | None]] = [
-    (refused("invalid_redirect_uri"), f"does not take the redirect URI {REDIRECT}", "invalid_redirect_uri"),
+    (refused("invalid_redirect_uri"), f"does not accept the redirect URI {REDIRECT}", "invalid_redirect_uri"),
     (
         refused("invalid_client_metadata", "no \x1b localhost"),
         r"invalid_client_metadata \(no   localhost\)",
@@ -163,11 +163,11 @@ REFUSALS: list[tuple[Any, str, str | None]] = [
     (status(500), "status 500", None),
     (HttpReply(201, [], b"<html>"), "the registration of this client cannot be read", None),
     (registered(client_id=""), "usable client_id", None),
-    (registered(secret=None, token_endpoint_auth_method=BASIC), "which it cannot do without a secret", None),
-    (registered(token_endpoint_auth_method="x" * 100), f"for '{'x' * 40}', which it cannot do here", None),
+    (registered(secret=None, token_endpoint_auth_method=BASIC), "which needs a secret", None),
+    (registered(token_endpoint_auth_method="x" * 100), f"for '{'x' * 40}', which is not supported", None),
     (
         FetchFailed("it took longer than 5 s"),
-        "no registration with 'http://localhost:1002': it took longer",
+        "the registration with 'http://localhost:1002' failed: it took longer",
         None,
     ),
 ]

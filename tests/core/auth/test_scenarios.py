@@ -334,7 +334,7 @@ def test_authorization_server_migration() -> None:
     play(session(auth, "tools/list", "tools/call test-tool"), script, store)
     assert {f"client:{AS}", f"client:{new}"} < set(store)
     (note,) = auth.notes()
-    assert "has moved" in note
+    assert "now names the authorization server" in note
     assert auth.generation == 2
 
 
