@@ -76,7 +76,7 @@ def basic(pair: str) -> str:
         ),
     ],
 )
-def test_who_asks(identity: Identity, authorization: str | None, fields: dict[str, str | None]) -> None:
+def test_token_request_each_method_authenticates_client(identity: Identity, authorization: str | None, fields: dict[str, str | None]) -> None:
     expected = form(
         TOKEN,
         authorization,
@@ -90,7 +90,7 @@ def test_who_asks(identity: Identity, authorization: str | None, fields: dict[st
 
 
 @pytest.mark.requirement("AF-1", "AF-3")
-def test_a_code_is_redeemed_with_its_verifier() -> None:
+def test_authorization_code_is_redeemed_with_verifier() -> None:
     challenges = []
 
     def went(step: Any) -> None:
@@ -114,7 +114,7 @@ def test_a_code_is_redeemed_with_its_verifier() -> None:
 
 
 @pytest.mark.requirement("AX-1", "AX-3")
-def test_grants_without_a_user() -> None:
+def test_non_interactive_grants_send_their_form() -> None:
     expected = form(TOKEN, grant_type="client_credentials", scope="a b", resource=MCP)
     play(applicant().client_credentials(("a", "b")), [(expected, token())])
     bearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -124,7 +124,7 @@ def test_grants_without_a_user() -> None:
 
 @pytest.mark.requirement("AX-2")
 @pytest.mark.parametrize("secret", [None, "p"])
-def test_an_enterprise_decides(secret: str | None) -> None:
+def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) -> None:
     managed = EnterpriseManaged(lambda: "id", IDP, "ic", Secret(secret) if secret else None)
     script: Script = [
         (
@@ -155,14 +155,14 @@ def test_an_enterprise_decides(secret: str | None) -> None:
         (FetchFailed("slow"), "no answer from the token endpoint 'http://localhost:1004/token': slow"),
     ],
 )
-def test_an_identity_provider_that_refuses(reply: Any, text: str) -> None:
+def test_enterprise_grant_identity_provider_error_fails(reply: Any, text: str) -> None:
     managed = EnterpriseManaged(lambda: "the-id-token", IDP, "ic")
     with pytest.raises(AuthorizationFailed, match=text):
         play(applicant().enterprise_managed(managed, ()), [(form(IDP), reply)])
 
 
 @pytest.mark.requirement("AU-2")
-def test_an_identity_provider_that_is_not_asked() -> None:
+def test_enterprise_grant_unusable_provider_url_sends_nothing() -> None:
     managed = EnterpriseManaged(lambda: "id", "http://idp.com/token", "ic")
     with pytest.raises(AuthorizationFailed, match="token_endpoint of the identity provider is not https"):
         play(applicant().enterprise_managed(managed, ()), [])
@@ -190,20 +190,20 @@ ANSWERS: list[tuple[Any, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("reply", "text", "error"), ANSWERS)
-def test_answers_without_a_token(reply: Any, text: str, error: str | None) -> None:
+def test_token_response_without_usable_token_fails(reply: Any, text: str, error: str | None) -> None:
     with pytest.raises(AuthorizationFailed, match=text) as caught:
         play(applicant().refresh(Secret(SECRETS)), [(form(TOKEN), reply)])
     assert caught.value.error == error
     assert SECRETS not in f"{caught.value!r} {caught.value}"
 
 
-def test_no_token_endpoint() -> None:
+def test_token_request_without_endpoint_fails() -> None:
     with pytest.raises(AuthorizationFailed, match="has no token endpoint"):
         play(applicant(token_endpoint=None).refresh(Secret("r")), [])
 
 
 @pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])
-def test_the_type_of_a_token_ignores_case(kind: str) -> None:
+def test_token_type_ignores_case(kind: str) -> None:
     play(applicant().refresh(Secret("r")), [(form(TOKEN), token(token_type=kind))])
 
 
@@ -224,7 +224,7 @@ BOUND = token(token_type="DPoP")
         ([status(400, ("dpop-nonce", "n1"), error="invalid_grant")], "invalid_grant"),
     ],
 )
-def test_a_nonce_is_asked_for_once(replies: list[HttpReply], text: str | None) -> None:
+def test_token_request_dpop_nonce_required_retries_once(replies: list[HttpReply], text: str | None) -> None:
     proofs: list[str] = []
 
     def seen(step: Fetch) -> None:
@@ -242,7 +242,7 @@ def test_a_nonce_is_asked_for_once(replies: list[HttpReply], text: str | None) -
 
 
 @pytest.mark.requirement("AQ-4", "AX-1")
-def test_an_assertion_of_our_own() -> None:
+def test_client_assertion_has_claims_of_rfc_7523() -> None:
     pem = ECKey.generate_key("P-256", private=True).as_pem(private=True).decode()
     fields = {
         "client_id": "c",
@@ -264,7 +264,7 @@ def test_an_assertion_of_our_own() -> None:
 @pytest.mark.parametrize(
     "key", ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"]
 )
-def test_a_private_key_that_is_none(key: str) -> None:
+def test_client_assertion_invalid_private_key_fails(key: str) -> None:
     with pytest.raises(AuthorizationFailed, match="private_key of the profile cannot be used") as caught:
         play(applicant(Identity("c", "private_key_jwt"), key=key).client_credentials(()), [])
     assert "AAAA" not in str(caught.value)

@@ -121,7 +121,7 @@ def renewed(access: str = "t2", old: str = "r1", **more: Any) -> tuple[Any, Any]
 
 @pytest.mark.requirement("AT-1", "AT-8")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-def test_the_token_goes_with_every_request(method: str) -> None:
+def test_authorizer_token_is_sent_with_every_request(method: str) -> None:
     auth = loaded(held())
     assert auth.attempt("x").headers(method, MCP) == [("authorization", "Bearer t1")]
     assert auth.attempt().headers(method, f"{MCP}?a=b") == [("authorization", "Bearer t1")]
@@ -132,18 +132,18 @@ def test_the_token_goes_with_every_request(method: str) -> None:
     "url",
     ["http://localhost:1002/mcp", "https://localhost:1001/mcp", "http://127.0.0.1:1001/mcp", "http://e.com/"],
 )
-def test_the_token_goes_nowhere_else(url: str) -> None:
+def test_authorizer_token_other_origin_is_not_sent(url: str) -> None:
     assert loaded(held()).attempt().headers("POST", url) == []
 
 
-def test_without_a_token_there_is_no_header() -> None:
+def test_authorizer_without_token_sends_no_header() -> None:
     auth = loaded({})
     assert auth.attempt().headers("POST", MCP) == []
     assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': no tokens>"
     assert not auth.expires_soon()
 
 
-def test_nothing_secret_is_shown() -> None:
+def test_authorizer_repr_shows_no_secret() -> None:
     auth = loaded(held(client_secret=Secret("p1")))
     assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': tokens of 'http://localhost:1002'>"
     attempt = auth.attempt("tools/list")
@@ -164,7 +164,7 @@ STORED: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
 
 @pytest.mark.requirement("AQ-7")
 @pytest.mark.parametrize(("store", "members", "text"), STORED)
-def test_a_storage_that_is_of_no_use_is_like_none(
+def test_load_unusable_tokens_are_ignored_with_warning(
     store: dict[str, bytes], members: dict[str, Any], text: str
 ) -> None:
     before = dict(store)
@@ -176,7 +176,7 @@ def test_a_storage_that_is_of_no_use_is_like_none(
     assert store == before
 
 
-def test_notes_are_bounded() -> None:
+def test_warnings_too_many_drop_oldest() -> None:
     auth = authorizer()
     for _ in range(50):
         play(auth.load(), [], {KEY: b"x"})
@@ -185,13 +185,13 @@ def test_notes_are_bounded() -> None:
 
 @pytest.mark.requirement("AU-1", "AU-3")
 @pytest.mark.parametrize(("server", "met", "url", "addresses"), PLACES)
-def test_where_may_be_fetched(server: str, met: str | None, url: str, addresses: dict[str, bool]) -> None:
+def test_may_fetch_address_depends_on_server_address(server: str, met: str | None, url: str, addresses: dict[str, bool]) -> None:
     auth = authorizer(server)
     auth.met_at(met)
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
 
 
-def test_what_the_user_has_named_may_be_anywhere() -> None:
+def test_may_fetch_configured_urls_any_address_is_allowed() -> None:
     managed = EnterpriseManaged(lambda: "id", "https://idp.corp/token", "ic")
     auth = authorizer("https://e.com/mcp", client_id="c", issuer="https://as.corp/t", grant=managed)
     for url, good in (
@@ -206,7 +206,7 @@ def test_what_the_user_has_named_may_be_anywhere() -> None:
 
 
 @pytest.mark.requirement("AT-4")
-def test_a_401_with_a_token_refreshes() -> None:
+def test_unauthorized_with_token_refreshes() -> None:
     store = held()
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
@@ -225,7 +225,7 @@ def test_a_401_with_a_token_refreshes() -> None:
 
 
 @pytest.mark.requirement("AT-4", "AT-8")
-def test_a_refresh_that_is_refused_ends_in_a_login() -> None:
+def test_refresh_rejected_leads_to_login() -> None:
     store = held()
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
@@ -242,7 +242,7 @@ def test_a_refresh_that_is_refused_ends_in_a_login() -> None:
     assert "no longer accepted" in note
 
 
-def test_a_client_that_was_forgotten_registers_again() -> None:
+def test_refresh_invalid_client_registers_again() -> None:
     store = held() | {
         client_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
     }
@@ -261,7 +261,7 @@ def test_a_client_that_was_forgotten_registers_again() -> None:
     "reply",
     [refused("temporarily_unavailable", at=400), refused("server_error"), status(503), FetchFailed("slow")],
 )
-def test_an_authorization_server_that_is_down_costs_nobody_his_token(reply: Any) -> None:
+def test_refresh_server_failure_keeps_stored_tokens(reply: Any) -> None:
     store = held()
     before = dict(store)
     script: Script = [(mcp("Bearer t1"), unauthorized()), *discovery(), (form(TOKEN, **REFRESH), reply)]
@@ -270,7 +270,7 @@ def test_an_authorization_server_that_is_down_costs_nobody_his_token(reply: Any)
 
 
 @pytest.mark.requirement("AT-4")
-def test_a_refreshed_token_that_is_refused_ends_in_one_login() -> None:
+def test_unauthorized_after_refresh_leads_to_one_login() -> None:
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         *discovery(),
@@ -292,7 +292,7 @@ def test_a_refreshed_token_that_is_refused_ends_in_one_login() -> None:
 
 
 @pytest.mark.requirement("AT-4")
-def test_no_loop_even_if_others_get_through() -> None:
+def test_unauthorized_while_other_requests_succeed_ends() -> None:
     """A server that takes the token everywhere but here: each time somebody else clears it of suspicion."""
     auth, store = loaded(held()), held()
     other = auth.attempt("other")
@@ -318,7 +318,7 @@ def test_no_loop_even_if_others_get_through() -> None:
     assert "keeps refusing tools/list with every new token" in str(failure)
 
 
-def test_a_client_without_a_secret_is_known_by_its_tokens() -> None:
+def test_refresh_public_client_needs_no_profile() -> None:
     """Whoever uses them later need not say who got them."""
     store: dict[str, bytes] = {}
     script: Script = [
@@ -332,7 +332,7 @@ def test_a_client_without_a_secret_is_known_by_its_tokens() -> None:
     play(session(authorizer()), script, store)
 
 
-def test_a_secret_of_the_profile_is_not_kept() -> None:
+def test_tokens_profile_secret_is_not_stored() -> None:
     store: dict[str, bytes] = {}
     script: Script = [
         (mcp(None), unauthorized()),
@@ -346,7 +346,7 @@ def test_a_secret_of_the_profile_is_not_kept() -> None:
     assert b"client_method" not in store[KEY]
 
 
-def test_a_secret_of_the_profile_is_kept_for_those_without_it_if_it_says_so() -> None:
+def test_tokens_keep_secret_stores_profile_secret() -> None:
     store: dict[str, bytes] = {}
     basic = "Basic dGVzdC1jbGllbnQtaWQ6Y2FuYXJ5"  # of test-client-id and canary
     script: Script = [
@@ -368,7 +368,7 @@ def test_a_secret_of_the_profile_is_kept_for_those_without_it_if_it_says_so() ->
     play(session(authorizer()), script, store)
 
 
-def test_tokens_without_a_way_to_renew_them_end_in_a_login() -> None:
+def test_unauthorized_without_refresh_token_leads_to_login() -> None:
     for store in (held(refresh=None), held(client_method=None)):
         script: Script = [
             (mcp("Bearer t1"), unauthorized()),
@@ -380,7 +380,7 @@ def test_tokens_without_a_way_to_renew_them_end_in_a_login() -> None:
         play(session(authorizer()), script, store)
 
 
-def test_where_the_metadata_is_is_remembered() -> None:
+def test_challenge_without_metadata_url_uses_stored_one() -> None:
     place = f"{RS}/custom.json"
     script: Script = [
         (mcp("Bearer t1"), unauthorized(None)),
@@ -392,7 +392,7 @@ def test_where_the_metadata_is_is_remembered() -> None:
     play(session(authorizer()), script, held(metadata_url=place))
 
 
-def test_an_answer_that_is_no_refusal_is_left_alone() -> None:
+def test_received_other_errors_are_not_challenges() -> None:
     for code, headers in (
         (403, []),
         (403, [("www-authenticate", 'Bearer error="invalid_token"')]),
@@ -406,20 +406,20 @@ def test_an_answer_that_is_no_refusal_is_left_alone() -> None:
 
 
 @pytest.mark.requirement("AU-2", "AG-6")
-def test_no_token_is_got_for_a_server_without_tls() -> None:
+def test_login_server_without_tls_fails() -> None:
     url = "http://mcp.example.com/mcp"
     failure = rest_of(request(authorizer(url), url=url), [(mcp(None), unauthorized(None))])
     assert isinstance(failure, AuthorizationFailed)
     assert "the URL of the MCP server is not https" in str(failure)
 
 
-def test_the_fragment_of_a_url_is_nobodys_business() -> None:
+def test_authorizer_server_url_fragment_is_dropped() -> None:
     store: dict[str, bytes] = {}
     play(session(authorizer(f"{MCP}#top")), first(), store)
     assert KEY in store
 
 
-def test_a_server_that_takes_other_credentials() -> None:
+def test_unauthorized_without_any_metadata_requires_credentials() -> None:
     script: Script = [
         (mcp(None), status(401)),
         (get(f"{RS}{PRM}/mcp"), MISSING),
@@ -433,7 +433,7 @@ def test_a_server_that_takes_other_credentials() -> None:
     assert "status 404" in str(failure)
 
 
-def test_a_registration_that_fails_is_told_as_it_is() -> None:
+def test_login_registration_error_is_reported_unchanged() -> None:
     script: Script = [
         (mcp(None), unauthorized()),
         *discovery(),
@@ -444,7 +444,7 @@ def test_a_registration_that_fails_is_told_as_it_is() -> None:
     assert failure.error == "invalid_redirect_uri"
 
 
-def test_the_place_of_the_last_login_is_the_first_choice() -> None:
+def test_listen_prefers_port_of_last_login() -> None:
     place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
     for stored, said, asked in (
         (place, anywhere, Listen(place, any_port=True)),
@@ -488,7 +488,7 @@ TIMEOUT = AuthorizationFailed("nobody came back from the browser within 300 s")
         (False, TIMEOUT, True),
     ],
 )
-def test_an_old_registration_is_given_up_if_it_may_be_the_reason(
+def test_login_failed_with_stored_registration_deletes_it(
     recalled: bool, failure: Any, kept: bool
 ) -> None:
     assert (client_key(AS) in failing(recalled=recalled, failure=failure)) is kept
@@ -512,7 +512,7 @@ def listens(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Listen:
 
 
 @pytest.mark.requirement("AT-6")
-def test_who_cannot_listen_says_what_a_login_has_to_ask_for() -> None:
+def test_listen_impossible_error_names_scopes() -> None:
     store = held(asked=("a",))
     auth = loaded(store)
 
@@ -532,7 +532,7 @@ def test_who_cannot_listen_says_what_a_login_has_to_ask_for() -> None:
     assert failure.scopes == ()  # the login will find out
 
 
-def test_who_cannot_listen_registers_nobody() -> None:
+def test_listen_impossible_sends_no_registration() -> None:
     auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
     assert listens(refusal(auth), {}) == Listen("http://127.0.0.1:0/callback", any_port=True)
     place = f"http://127.0.0.1:{FREE_PORT}/callback"
@@ -547,7 +547,7 @@ def test_who_cannot_listen_registers_nobody() -> None:
     play(request(auth), again)
 
 
-def test_a_refresh_needs_nobody_who_listens() -> None:
+def test_refresh_does_not_listen() -> None:
     """Another process may be at that port, in the middle of a login."""
     flow = refusal(loaded(held()))
     replies = (None, resource(), server(), None, token("t2"))
@@ -572,7 +572,7 @@ def refusal(
 
 
 @pytest.mark.requirement("AT-4")
-def test_who_waited_for_another_login_takes_its_token() -> None:
+def test_flow_after_concurrent_login_uses_its_token() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
     one, two, three = refusal(auth), refusal(auth), refusal(auth, reply=forbidden("a"))
@@ -583,7 +583,7 @@ def test_who_waited_for_another_login_takes_its_token() -> None:
 
 
 @pytest.mark.requirement("AT-4")
-def test_who_waited_for_a_login_that_failed_fails_with_it() -> None:
+def test_flow_after_concurrent_failed_login_fails_alike() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
     one, two = refusal(auth), refusal(auth)
@@ -601,7 +601,7 @@ def test_who_waited_for_a_login_that_failed_fails_with_it() -> None:
     play(refusal(auth), [(get(f"{RS}{PRM}/mcp"), resource()), *login()], store)
 
 
-def test_a_flow_that_is_given_up_leaves_it_to_the_next() -> None:
+def test_flow_closed_early_lets_next_one_run() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
     one, two = refusal(auth), refusal(auth)
@@ -614,7 +614,7 @@ def test_a_flow_that_is_given_up_leaves_it_to_the_next() -> None:
 
 
 @pytest.mark.requirement("AT-5", "AT-6", "AT-7")
-def test_steps_are_counted_for_each_operation() -> None:
+def test_step_ups_are_counted_per_operation() -> None:
     auth, store = loaded(held(asked=("s",)), client_id="test-client-id"), held()
     asked = "s"
     script: Script = []
@@ -638,7 +638,7 @@ def test_steps_are_counted_for_each_operation() -> None:
     assert isinstance(rest_of(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store), AuthRequired)
 
 
-def test_a_step_up_that_fails_does_not_count() -> None:
+def test_step_up_failed_is_not_counted() -> None:
     """A user who has closed the page, or a network that was away, must not end it for as long as the program runs."""
     auth, store = loaded(held(), client_id="test-client-id"), held()
     script: Script = [(mcp("Bearer t1"), forbidden("a")), *discovery(), (browsed(f"{AS}/authorize"), TIMEOUT)]
@@ -651,7 +651,7 @@ def test_a_step_up_that_fails_does_not_count() -> None:
     )
 
 
-def test_a_step_up_elsewhere_is_noticed() -> None:
+def test_step_up_by_other_process_is_adopted() -> None:
     auth, store = loaded(held()), held(**NEWER)
     play(
         request(auth, "x"), [(mcp("Bearer t1"), forbidden("b")), *discovery(), (mcp("Bearer t7"), OK)], store
@@ -659,7 +659,7 @@ def test_a_step_up_elsewhere_is_noticed() -> None:
 
 
 @pytest.mark.requirement("AT-7")
-def test_a_challenge_without_scopes_is_answered_once() -> None:
+def test_step_up_challenge_without_scopes_runs_once() -> None:
     auth, store = loaded(held(), client_id="test-client-id"), held()
     script: Script = [
         (mcp("Bearer t1"), forbidden(None)),
@@ -672,7 +672,7 @@ def test_a_challenge_without_scopes_is_answered_once() -> None:
     assert "still refuses the request after the scopes it wants (none named)" in str(failure)
 
 
-def test_operations_are_bounded() -> None:
+def test_step_up_tables_too_many_operations_stay_bounded() -> None:
     auth, store = loaded(held(), client_id="test-client-id"), held()
     play(refusal(auth, "first", forbidden("s0")), [*discovery(), *login("t2")], store)
     for number in range(300):
@@ -681,7 +681,7 @@ def test_operations_are_bounded() -> None:
     assert len(auth._step_ups) == len(auth._repeated_scopes) == 256
 
 
-def test_insufficient_scope_without_a_token_is_a_login() -> None:
+def test_insufficient_scope_without_token_leads_to_login() -> None:
     script: Script = [
         (mcp(None), forbidden("b")),
         *discovery(),
@@ -704,7 +704,7 @@ def test_insufficient_scope_without_a_token_is_a_login() -> None:
         ({"scopes": ()}, None, ["p"], None),
     ],
 )
-def test_which_scopes_are_asked_for(
+def test_login_scopes_combine_stored_profile_and_challenge(
     members: dict[str, Any], challenge: str | None, published: list[str], asked: str | None
 ) -> None:
     script: Script = [
@@ -728,7 +728,7 @@ def test_which_scopes_are_asked_for(
         ({"offline_access": False}, "c", ["offline_access"], "c"),
     ],
 )
-def test_when_a_refresh_token_is_asked_for(
+def test_login_offline_access_requested_if_supported(
     members: dict[str, Any], challenge: str | None, known: list[str] | None, asked: str | None
 ) -> None:
     script: Script = [
@@ -744,7 +744,7 @@ def test_when_a_refresh_token_is_asked_for(
 # -- Renewal before the end -------------------------------------------------------------------------------------------
 
 
-def test_a_token_is_renewed_before_it_ends() -> None:
+def test_renew_before_expiry_refreshes() -> None:
     clock, store = Clock(), held()
     auth = loaded(store, clock)
     assert not auth.expires_soon()
@@ -764,7 +764,7 @@ def due(store: dict[str, bytes], **more: Any) -> Authorizer:
 
 
 @pytest.mark.parametrize("members", [{"refresh": None}, {"renew_at": None}])
-def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> None:
+def test_expires_soon_without_refresh_token_is_false(members: dict[str, Any]) -> None:
     assert not due(held(**members)).expires_soon()
 
 
@@ -783,7 +783,7 @@ def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> Non
         ),
     ],
 )
-def test_a_renewal_that_fails_stops_nobody(script: Script, text: str) -> None:
+def test_renew_failed_returns_false_with_warning(script: Script, text: str) -> None:
     store = held()
     auth = due(store)
     assert play(auth.renew(), script, store) is False
@@ -792,7 +792,7 @@ def test_a_renewal_that_fails_stops_nobody(script: Script, text: str) -> None:
     assert re.search(text, note)
 
 
-def test_a_renewal_that_failed_is_tried_again_later() -> None:
+def test_renew_after_failure_waits_before_retry() -> None:
     clock, store = Clock(2_000_000.0), held()
     auth = loaded(store, clock)
     assert play(auth.renew(), [*discovery(), (form(TOKEN), status(500))], store) is False
@@ -802,7 +802,7 @@ def test_a_renewal_that_failed_is_tried_again_later() -> None:
     assert play(auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), renewed()], store)
 
 
-def test_a_renewal_settles_what_was_refused_before_it() -> None:
+def test_renew_resolves_earlier_challenge() -> None:
     store = held()
     auth = due(store)
     waiting = refusal(auth)
@@ -823,7 +823,7 @@ NEWER = {"access": Secret("t7"), "refresh": Secret("r7"), "renew_at": 3_000_000.
         {"client_id": "another", "client_secret": Secret("s"), "metadata_url": f"{RS}/prm"},
     ],
 )
-def test_another_process_has_renewed_already(members: dict[str, Any]) -> None:
+def test_renew_newer_stored_tokens_are_adopted(members: dict[str, Any]) -> None:
     """A refresh token that is used twice may cost both of them theirs."""
     store = held()
     auth = due(store)
@@ -836,7 +836,7 @@ def test_another_process_has_renewed_already(members: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("before", [{}, held(refresh=None), held()])
-def test_a_login_elsewhere_is_noticed(before: dict[str, bytes]) -> None:
+def test_unauthorized_tokens_of_other_process_are_adopted(before: dict[str, bytes]) -> None:
     auth = loaded(before)
     store = before | held(**NEWER)
     kept = dict(store)
@@ -849,7 +849,7 @@ def test_a_login_elsewhere_is_noticed(before: dict[str, bytes]) -> None:
     assert store == kept
 
 
-def test_another_process_was_faster_by_a_hair() -> None:
+def test_refresh_lost_race_adopts_stored_tokens() -> None:
     """Both have read the same refresh token before either has used it."""
     store = held()
     auth = due(store)
@@ -865,7 +865,7 @@ def test_another_process_was_faster_by_a_hair() -> None:
 
 
 @pytest.mark.parametrize("members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}])
-def test_a_refresh_that_fails_costs_nobody_else_his_tokens(members: dict[str, Any]) -> None:
+def test_refresh_rejected_keeps_tokens_of_other_process(members: dict[str, Any]) -> None:
     store = held()
     auth = due(store)
 
@@ -877,7 +877,7 @@ def test_a_refresh_that_fails_costs_nobody_else_his_tokens(members: dict[str, An
     assert store == held(**(NEWER | members))
 
 
-def test_a_server_that_moves_costs_nobody_else_his_tokens() -> None:
+def test_server_moved_keeps_tokens_of_other_process() -> None:
     moved = "http://localhost:1003"
     auth, store = loaded(held()), held(**(NEWER | {"issuer": moved}))
     script: Script = [
@@ -889,7 +889,7 @@ def test_a_server_that_moves_costs_nobody_else_his_tokens() -> None:
     play(request(auth), script, store)
 
 
-def test_bound_tokens_of_another_process() -> None:
+def test_unauthorized_bound_tokens_of_other_process_are_adopted() -> None:
     seed = Secret("A" * 43)
     auth, store = loaded(held()), held(**NEWER, dpop_seed=seed)
     script: Script = [(mcp("Bearer t1"), DPOP), *discovery(), (mcp("DPoP t7"), OK)]
@@ -906,7 +906,7 @@ def test_bound_tokens_of_another_process() -> None:
         {},
     ],
 )
-def test_what_another_process_left_is_of_no_use(members: dict[str, Any]) -> None:
+def test_renew_unusable_stored_tokens_are_not_adopted(members: dict[str, Any]) -> None:
     store = held()
     auth = due(store)
     store |= held(**members)
@@ -914,13 +914,13 @@ def test_what_another_process_left_is_of_no_use(members: dict[str, Any]) -> None
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
 
 
-def test_nothing_is_left_in_the_storage_and_the_refresh_goes_on() -> None:
+def test_renew_storage_emptied_still_refreshes() -> None:
     auth = due(held())
     assert play(auth.renew(), [*discovery(), renewed()], {})
 
 
 @pytest.mark.requirement("AX-1")
-def test_grants_without_a_user_are_repeated() -> None:
+def test_renew_non_interactive_grant_runs_again() -> None:
     clock = Clock()
     jwts = iter(["j1", "j2", "j3"])
     auth = authorizer(clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c")
@@ -967,7 +967,7 @@ def fails() -> str:
     [(nothing, "returned no text"), (empty, "returned no text"), (fails, r"failed \(OSError\)")],
 )
 @pytest.mark.parametrize("enterprise", [False, True])
-def test_a_function_of_the_profile_that_gives_nothing(ask: Any, problem: str, enterprise: bool) -> None:
+def test_grant_profile_function_without_text_fails(ask: Any, problem: str, enterprise: bool) -> None:
     managed = EnterpriseManaged(ask, "http://localhost:1004/token", "ic")
     auth = authorizer(client_id="c", grant=managed if enterprise else JwtBearer(ask))
     failure = rest_of(request(auth), [(mcp(None), unauthorized()), *discovery()])
@@ -978,7 +978,7 @@ def test_a_function_of_the_profile_that_gives_nothing(ask: Any, problem: str, en
 
 @pytest.mark.requirement("AX-1", "AX-2")
 @pytest.mark.parametrize("enterprise", [False, True])
-def test_a_step_up_without_a_user(enterprise: bool) -> None:
+def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
     managed = EnterpriseManaged(lambda: "id", "http://localhost:1004/token", "ic")
     auth = authorizer(
         client_id="c", client_secret=Secret("canary"), grant=managed if enterprise else "client_credentials"
@@ -1017,7 +1017,7 @@ def bound_session(store: dict[str, bytes]) -> Authorizer:
 
 
 @pytest.mark.requirement("AX-3")
-def test_a_bound_token_is_used_again_by_the_next_process() -> None:
+def test_bound_token_stored_is_used_by_next_process() -> None:
     store: dict[str, bytes] = {}
     bound_session(store)
     script: Script = [
@@ -1032,7 +1032,7 @@ def test_a_bound_token_is_used_again_by_the_next_process() -> None:
 
 
 @pytest.mark.requirement("AX-3")
-def test_a_bearer_token_is_replaced_if_the_server_wants_bound_ones() -> None:
+def test_bearer_token_dpop_required_is_replaced_by_login() -> None:
     script: Script = [
         (mcp("Bearer t1"), DPOP),
         *discovery(),
@@ -1067,7 +1067,7 @@ def asked_for(metadata: HttpReply | None, reply: HttpReply, header: str) -> bool
 
 
 @pytest.mark.requirement("AX-3")
-def test_where_both_kinds_are_taken_a_bound_one_is_asked_for_if_it_can_be_had() -> None:
+def test_login_both_token_types_prefers_bound_if_supported() -> None:
     knows, knows_another = (
         server(dpop_signing_alg_values_supported=[algorithm]) for algorithm in ("ES256", "PS512")
     )
@@ -1077,14 +1077,14 @@ def test_where_both_kinds_are_taken_a_bound_one_is_asked_for_if_it_can_be_had() 
     assert not asked_for(None, token("t2"), "Bearer t2")
 
 
-def test_who_cannot_sign_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_without_joserfc_requests_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
     require.cache_clear()
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
     knows = server(dpop_signing_alg_values_supported=["ES256"])
     assert not asked_for(knows, token("t2"), "Bearer t2")
 
 
-def test_an_authorization_server_that_binds_nothing() -> None:
+def test_login_dpop_required_but_bearer_issued_fails() -> None:
     script: Script = [
         (mcp("Bearer t1"), DPOP),
         *discovery(),
@@ -1096,7 +1096,7 @@ def test_an_authorization_server_that_binds_nothing() -> None:
     assert isinstance(rest_of(session(authorizer()), script, held()), AuthRequired)
 
 
-def test_nonces_without_end() -> None:
+def test_challenges_with_endless_nonces_end() -> None:
     store: dict[str, bytes] = {}
     auth = bound_session(store)
     numbers = iter(range(100))
@@ -1108,7 +1108,7 @@ def test_nonces_without_end() -> None:
     assert isinstance(failure, AuthRequired)
 
 
-def test_the_same_nonce_again_is_a_refusal() -> None:
+def test_challenge_with_known_nonce_refreshes() -> None:
     store: dict[str, bytes] = {}
     auth = bound_session(store)
     script: Script = [
@@ -1128,7 +1128,7 @@ CANARIES = ("canary-access", "canary-refresh", "canary-secret", "canary-code")
 
 
 @pytest.mark.requirement("AT-3")
-def test_no_secret_is_seen_anywhere() -> None:
+def test_flows_at_every_step_print_no_secret() -> None:
     """Every step and every object is printed at every moment of a login, a refresh and an error that repeats what was sent."""
     seen: list[str] = []
     store: dict[str, bytes] = {}
@@ -1172,7 +1172,7 @@ def test_no_secret_is_seen_anywhere() -> None:
     assert not [text for text in seen if any(canary in text for canary in echo.split())]
 
 
-def test_the_state_is_not_in_what_is_shown_of_a_browser_step() -> None:
+def test_browse_repr_hides_state() -> None:
     auth = authorizer()
     flow = refusal(auth)
     shown: list[str] = []
@@ -1192,7 +1192,7 @@ def test_the_state_is_not_in_what_is_shown_of_a_browser_step() -> None:
 
 
 @pytest.mark.requirement("AC-14")
-def test_an_old_server_is_asked_again_the_same_way() -> None:
+def test_unauthorized_server_of_2025_03_26_refreshes() -> None:
     """What a server of 2025-03-26 has on its origin is looked for again, and its tokens stay good."""
     misses: Script = [
         (get(f"{RS}{PRM}/mcp"), MISSING),

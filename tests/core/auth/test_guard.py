@@ -148,13 +148,13 @@ BAD_HEADS: list[Any] = [
 
 
 @pytest.mark.parametrize("headers", GOOD_HEADS)
-def test_a_token_stands_in_authorization_once(headers: Any) -> None:
+def test_admit_valid_authorization_header_grants(headers: Any) -> None:
     assert enter(guard(), *headers) is ME
 
 
 @pytest.mark.requirement("AR-1", "AR-3", "AR-4")
 @pytest.mark.parametrize(("headers", "status", "error"), BAD_HEADS)
-def test_other_heads_are_refused(headers: Any, status: int, error: str | None) -> None:
+def test_admit_other_headers_are_denied(headers: Any, status: int, error: str | None) -> None:
     refusal = enter(guard(scopes=["read", "write"]), *headers)
     assert isinstance(refusal, Refusal)
     assert refusal.status == status
@@ -170,7 +170,7 @@ def test_other_heads_are_refused(headers: Any, status: int, error: str | None) -
     assert refusal.reason == refusal.message
 
 
-def test_a_token_of_the_greatest_length_is_looked_at() -> None:
+def test_admit_token_of_maximum_length_is_verified() -> None:
     text = "x" * MAX_TOKEN
     assert enter(guard(Known(good=text)), bearer(text)) is ME
 
@@ -186,7 +186,7 @@ def test_a_token_of_the_greatest_length_is_looked_at() -> None:
     ],
 )
 @pytest.mark.parametrize("method", [b"POST", b"GET", b"DELETE"])
-def test_no_token_is_taken_from_the_query(method: bytes, target: bytes) -> None:
+def test_admit_token_in_query_is_ignored(method: bytes, target: bytes) -> None:
     refusal = enter(guard(), method=method, target=target)
     assert challenges(refusal) == [f"Bearer {WHERE}"]
     assert enter(guard(), bearer("bad"), method=method, target=target) == enter(guard(), bearer("bad"))
@@ -195,7 +195,7 @@ def test_no_token_is_taken_from_the_query(method: bytes, target: bytes) -> None:
 @given(st.binary(max_size=40).map(lambda rest: b"Bearer " + rest) | st.binary(max_size=40))
 @example(b"Bearer good\x0b")
 @example(b"Bearer \xa0good")
-def test_any_bytes_are_a_token_or_a_refusal(value: bytes) -> None:
+def test_read_credentials_any_bytes_give_token_or_denial(value: bytes) -> None:
     by = guard(dpop=True)
     found = by.token_of([(b"authorization", value)])
     if isinstance(found, Presented):
@@ -213,7 +213,7 @@ def test_any_bytes_are_a_token_or_a_refusal(value: bytes) -> None:
         st.tuples(st.sampled_from([b"authorization", b"dpop", b"x"]), st.binary(max_size=20)), max_size=4
     )
 )
-def test_any_head_is_refused_or_admitted(headers: list[tuple[bytes, bytes]]) -> None:
+def test_admit_any_header_gives_grant_or_denial(headers: list[tuple[bytes, bytes]]) -> None:
     found = enter(guard(dpop=True), *headers)
     assert isinstance(found, Refusal)
     assert found.status in (400, 401)
@@ -221,7 +221,7 @@ def test_any_head_is_refused_or_admitted(headers: list[tuple[bytes, bytes]]) -> 
 
 
 @pytest.mark.requirement("AR-1", "AR-10", "AR-11")
-def test_no_bad_token_enters() -> None:
+def test_admit_invalid_tokens_are_denied() -> None:
     by = guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS), dpop=True)
     for name, text, _ in BAD_TOKENS:
         value = text.encode("utf-8", "surrogatepass")
@@ -235,7 +235,7 @@ def test_no_bad_token_enters() -> None:
     assert isinstance(enter(by, bearer(token())), Grant)
 
 
-def test_a_verifier_that_cannot_tell_is_503_and_says_nothing_of_why() -> None:
+def test_admit_verifier_unavailable_gives_503_without_reason() -> None:
     refusal = enter(guard(), bearer("down"))
     assert refusal == Refusal(
         503,
@@ -245,7 +245,7 @@ def test_a_verifier_that_cannot_tell_is_503_and_says_nothing_of_why() -> None:
     )
 
 
-def test_the_keys_are_fetched_for_the_first_token() -> None:
+def test_admit_first_token_fetches_keys() -> None:
     by = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     flow = by.admit(b"POST", b"/mcp", [bearer(token())], NOW)
     grant = played(flow, [(JWKS_URI, keys_reply())])
@@ -257,7 +257,7 @@ def test_the_keys_are_fetched_for_the_first_token() -> None:
     assert (found.status, "nobody is there" in found.reason) == (503, True)
 
 
-def test_a_token_can_be_introspected() -> None:
+def test_admit_introspects_opaque_token() -> None:
     endpoint = "https://as.example.com/introspect"
     by = guard(IntrospectionVerifier(ISSUER, RESOURCE, endpoint=endpoint, client_id="me", client_secret="x"))
     said = HttpReply(200, [], json.dumps({"active": True, "aud": RESOURCE, "sub": "alice"}).encode())
@@ -268,7 +268,7 @@ def test_a_token_can_be_introspected() -> None:
 # -- A verifier of the user's own --------------------------------------------------------------------------------------
 
 
-def test_a_function_may_verify() -> None:
+def test_admit_verifier_function_grants_or_denies() -> None:
     seen: list[str] = []
 
     def verify(text: str) -> Grant | None:
@@ -282,7 +282,7 @@ def test_a_function_may_verify() -> None:
     assert seen == ["good", "bad"]
 
 
-def test_an_async_function_may_verify() -> None:
+def test_admit_async_verifier_yields_await_step() -> None:
     async def verify(text: str) -> Grant | None:
         return ME if text == "good" else None
 
@@ -303,7 +303,7 @@ def run(awaitable: Awaitable[Any]) -> Any:
     raise AssertionError("it waits for something")
 
 
-def test_what_it_raises_is_a_refusal_or_passes_through() -> None:
+def test_admit_verifier_exception_denies_or_passes_through() -> None:
     def raising(exc: Exception) -> Guard:
         def verify(text: str) -> Grant | None:
             raise exc
@@ -385,7 +385,7 @@ class Asking:
         (unable, "VerifierUnavailable"),
     ],
 )
-def test_a_verifier_that_tells_the_token_is_not_listened_to(verifier: Any, kind: str) -> None:
+def test_admit_verifier_exception_with_token_is_redacted(verifier: Any, kind: str) -> None:
     told = f"the verifier raised {kind}, whose text is left out: the token is in it"
     if kind in ("BadToken", "VerifierUnavailable"):
         refusal = enter(guard(verifier), bearer(CANARY))
@@ -399,7 +399,7 @@ def test_a_verifier_that_tells_the_token_is_not_listened_to(verifier: Any, kind:
         assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_text_that_is_too_short_for_a_token_hides_nothing() -> None:
+def test_admit_verifier_exception_short_token_is_not_redacted() -> None:
     with pytest.raises(KeyError, match="'e'"):
         enter(guard(looked_up), bearer("e"))
 
@@ -413,12 +413,12 @@ def never() -> Awaitable[Grant | None]:
 
 
 @pytest.mark.parametrize("given", [True, "alice", {"sub": "alice"}, 0, False, ""])
-def test_what_is_no_grant_admits_nobody(given: Any) -> None:
+def test_admit_verifier_other_result_raises_type_error(given: Any) -> None:
     with pytest.raises(TypeError, match="must return a Grant or None"):
         enter(guard(lambda text: given), bearer())
 
 
-def test_a_grant_that_is_over_admits_nobody() -> None:
+def test_admit_expired_grant_is_denied() -> None:
     assert isinstance(enter(guard(lambda text: Grant("me", expires_at=NOW + 1)), bearer()), Grant)
     assert isinstance(enter(guard(lambda text: Grant("me", expires_at=NOW)), bearer()), Refusal)
     # A `Verifier` has judged that, with its leeway.
@@ -452,7 +452,7 @@ def test_a_grant_that_is_over_admits_nobody() -> None:
         ),
     ],
 )
-def test_challenges_to_the_letter(options: Any, arguments: Any, wanted: list[str]) -> None:
+def test_challenge_headers_exact_text(options: Any, arguments: Any, wanted: list[str]) -> None:
     made = guard(**options).challenge(*arguments)
     assert [value.decode() for _, value in made] == wanted
     assert {name for name, _ in made} == {b"www-authenticate"}
@@ -463,7 +463,7 @@ def test_challenges_to_the_letter(options: Any, arguments: Any, wanted: list[str
 @example("\r\nset-cookie: a=b", ["\r\n"])
 @example("\\", ["\\"])
 @example("\ud800", ["\ud800"])
-def test_nothing_leaves_its_quotes(description: str, scopes: list[str]) -> None:
+def test_challenge_any_text_stays_quoted(description: str, scopes: list[str]) -> None:
     ((_, value),) = guard().challenge("invalid_token", description, scopes)
     text = value.decode("ascii")
     assert text.isprintable()
@@ -476,7 +476,7 @@ def test_nothing_leaves_its_quotes(description: str, scopes: list[str]) -> None:
     assert set(challenge.parameters.get("scope", "").split()) <= set(scopes)
 
 
-def test_our_own_client_reads_them() -> None:
+def test_challenge_is_parsed_by_own_client() -> None:
     by = guard(dpop=True, scopes=["a"], tool_scopes={"rm": ["b"]})
     demand = demand_in(challenges(enter(by)))
     assert (demand.resource_metadata, demand.scopes, demand.error) == (PLACE, ("a",), None)
@@ -531,7 +531,7 @@ def resources_by_function(uri: str) -> list[str]:
 @pytest.mark.requirement("AR-5", "AR-6", "AR-7")
 @pytest.mark.parametrize("functions", [False, True])
 @pytest.mark.parametrize(("method", "params", "scopes"), ASKED)
-def test_every_request_takes_its_scopes_all_of_them_at_once(
+def test_check_missing_scopes_names_all_needed_ones(
     method: str | None, params: Any, scopes: list[str], functions: bool
 ) -> None:
     tools: Any = tools_by_function if functions else TOOLS
@@ -553,7 +553,7 @@ def test_every_request_takes_its_scopes_all_of_them_at_once(
 
 
 @pytest.mark.requirement("AR-7")
-def test_a_post_is_judged_when_it_is_known_what_it_asks() -> None:
+def test_admit_post_leaves_scopes_to_check() -> None:
     by = guard(scopes=["base"], tool_scopes=TOOLS)
     assert enter(by, bearer()) is ME
     refusal = by.check(ME, "tools/call", t.CallToolParams(name="rm"))
@@ -567,7 +567,7 @@ def test_a_post_is_judged_when_it_is_known_what_it_asks() -> None:
 
 
 @pytest.mark.requirement("AR-8")
-def test_scopes_may_stand_above_others() -> None:
+def test_check_satisfies_accepts_implied_scopes() -> None:
     def satisfies(granted: frozenset[str], scope: str) -> bool:
         asked.append(scope)
         return scope in granted or "admin" in granted or f"{scope.partition(':')[0]}:*" in granted
@@ -583,7 +583,7 @@ def test_scopes_may_stand_above_others() -> None:
     assert asked == ["base", "files:write", "base", "files:read", "base", "files:read"]
 
 
-def test_a_scope_that_cannot_be_written_is_missing_all_the_same() -> None:
+def test_check_unwritable_scope_is_missing_but_not_challenged() -> None:
     by = guard(tool_scopes=lambda name: [f"tool:{name}", "ok"])
     refusal = by.check(ME, "tools/call", t.CallToolParams(name='x", error="y\r\n'))
     assert refusal is not None
@@ -591,7 +591,7 @@ def test_a_scope_that_cannot_be_written_is_missing_all_the_same() -> None:
     assert "\n" not in refusal.reason
 
 
-def test_a_function_gives_a_list_and_not_a_text() -> None:
+def test_check_scope_function_returning_text_raises() -> None:
     with pytest.raises(ValueError, match="expected a list of texts"):
         guard(tool_scopes=lambda name: "read write").check(ME, "tools/call", t.CallToolParams(name="x"))
 
@@ -607,7 +607,7 @@ def dpop(text: str = "good", *proofs: str) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def test_a_bound_token_is_good_with_its_proof_once() -> None:
+def test_admit_bound_token_proof_is_accepted_once() -> None:
     by = guard(Known(BOUND), dpop=True, scopes=["read"])
     assert enter(by, *dpop()) is BOUND
     refusal = enter(by, *dpop())
@@ -660,7 +660,7 @@ def test_a_bound_token_is_good_with_its_proof_once() -> None:
         ),
     ],
 )
-def test_bound_tokens_that_are_refused(grant: Grant, headers: Any, error: str, scheme: str) -> None:
+def test_admit_bound_token_without_valid_proof_is_denied(grant: Grant, headers: Any, error: str, scheme: str) -> None:
     refusal = enter(guard(Known(grant), dpop=True), *headers)
     assert isinstance(refusal, Refusal)
     assert refusal.status == (400 if error == "invalid_request" else 401)
@@ -670,12 +670,12 @@ def test_bound_tokens_that_are_refused(grant: Grant, headers: Any, error: str, s
     assert "error" not in other
 
 
-def test_a_bound_token_is_not_good_where_proofs_are_not_known() -> None:
+def test_admit_bound_token_without_dpop_support_is_denied() -> None:
     refusal = enter(guard(Known(BOUND)), bearer())
     assert "bound to a key, which this server does not support" in challenges(refusal)[0]
 
 
-def test_a_proof_names_the_resource_or_where_it_is_served() -> None:
+def test_admit_proof_url_may_be_resource_or_served_path() -> None:
     by = guard(Known(BOUND), dpop=True, resource="https://mcp.example.com")
     urls = ["https://mcp.example.com", "https://mcp.example.com/", "https://mcp.example.com/mcp"]
     for index, url in enumerate(urls):
@@ -689,7 +689,7 @@ def test_a_proof_names_the_resource_or_where_it_is_served() -> None:
         )
 
 
-def test_a_nonce_is_asked_for_and_then_good() -> None:
+def test_admit_proof_nonce_is_required_then_accepted() -> None:
     by = guard(Known(BOUND), dpop=True, nonce_key=NONCE_KEY)
     refusal = enter(by, *dpop())
     assert isinstance(refusal, Refusal)
@@ -699,7 +699,7 @@ def test_a_nonce_is_asked_for_and_then_good() -> None:
     assert enter(by, *dpop("good", proof("good", nonce=nonce))) is BOUND
 
 
-def test_too_few_scopes_of_a_bound_token() -> None:
+def test_check_bound_token_missing_scopes_challenges_dpop() -> None:
     refusal = guard(dpop=True, scopes=["x"]).check(BOUND)
     assert [challenge.parameters.get("error") for challenge in challenges_in(challenges(refusal))] == [
         None,
@@ -721,7 +721,7 @@ def test_too_few_scopes_of_a_bound_token() -> None:
         ("https://[2001:db8::1]:8443", ("/.well-known/oauth-protected-resource",)),
     ],
 )  # fmt: skip
-def test_where_the_metadata_are(resource: str, paths: tuple[str, ...]) -> None:
+def test_resource_metadata_paths_table(resource: str, paths: tuple[str, ...]) -> None:
     by = guard(resource=resource)
     assert by.metadata_paths == paths
     assert json.loads(by.metadata())["resource"] == resource
@@ -729,7 +729,7 @@ def test_where_the_metadata_are(resource: str, paths: tuple[str, ...]) -> None:
     assert challenge.endswith(f'{paths[0]}"')
 
 
-def test_the_metadata() -> None:
+def test_resource_metadata_document() -> None:
     assert json.loads(guard().metadata()) == {
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],
@@ -776,7 +776,7 @@ def test_the_metadata() -> None:
         ("", "characters"),
     ],
 )
-def test_what_is_no_resource(resource: str, words: str) -> None:
+def test_resource_server_invalid_resource_raises(resource: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         guard(resource=resource)
 
@@ -797,14 +797,14 @@ def test_what_is_no_resource(resource: str, words: str) -> None:
         ({"dpop": True, "nonce_key": b"short"}, "at least 32 are required"),
     ],
 )
-def test_what_is_configured_wrongly_is_said_at_once(options: Any, words: str) -> None:
+def test_resource_server_invalid_options_raise(options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         guard(**options)
 
 
 @pytest.mark.requirement("AR-9")
 @pytest.mark.parametrize("name", ["scopes", "scopes_supported"])
-def test_offline_access_is_not_for_a_server_to_ask(name: str) -> None:
+def test_resource_server_offline_access_scope_raises(name: str) -> None:
     with pytest.raises(ValueError, match="offline_access"):
         guard(**{name: ["read", "offline_access"]})
     with pytest.raises(ValueError, match="offline_access"):
@@ -812,7 +812,7 @@ def test_offline_access_is_not_for_a_server_to_ask(name: str) -> None:
 
 
 @pytest.mark.requirement("AR-9")
-def test_offline_access_is_not_challenged_for_whatever_a_function_says() -> None:
+def test_challenge_omits_offline_access_of_function() -> None:
     refusal = guard(tool_scopes=lambda name: ["a", "offline_access"]).check(
         ME, "tools/call", t.CallToolParams(name="x")
     )
@@ -829,7 +829,7 @@ def test_offline_access_is_not_challenged_for_whatever_a_function_says() -> None
         (["as"], "neither"),
     ],
 )
-def test_authorization_servers_are_some(issuers: Any, words: str) -> None:
+def test_resource_server_invalid_issuers_raise(issuers: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Guard(RESOURCE, issuers, Known())
 
@@ -837,7 +837,7 @@ def test_authorization_servers_are_some(issuers: Any, words: str) -> None:
 # -- Secrets -----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_shows_a_token() -> None:
+def test_resource_server_reprs_show_no_token() -> None:
     by = guard(Known(BOUND), dpop=True, nonce_key=b"canary" * 6)
     assert repr(by) == f"<Guard of {RESOURCE}: <Known>>"
     found = by.token_of(dpop("canary", "canary"))
@@ -857,7 +857,7 @@ def test_nothing_shows_a_token() -> None:
         assert "canary" not in repr(refusal)
 
 
-def test_a_grant_has_no_token_to_pass_on() -> None:
+def test_grant_contains_no_token() -> None:
     text = token()
     grant = enter(guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)), bearer(text))
     assert isinstance(grant, Grant)

@@ -174,7 +174,7 @@ def leaks(step: Any) -> list[str]:
 @pytest.mark.requirement("AC-13", "AF-9", "AT-2", "AT-4", "AU-1", "AU-4")
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_whatever_the_world_answers(data: st.DataObject) -> None:
+def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
     world = World(data.draw)
     store: dict[str, bytes] = {}
     clock = Clock()

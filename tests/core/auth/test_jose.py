@@ -74,7 +74,7 @@ def jwk(key: Any, **changes: Any) -> bytes:
 @pytest.mark.parametrize("alg", sorted(ASYMMETRIC))
 @settings(max_examples=10)
 @given(payload=st.binary())
-def test_what_one_signs_the_other_reads(alg: str, payload: bytes) -> None:
+def test_sign_and_verify_agree_with_joserfc(alg: str, payload: bytes) -> None:
     key, mine = KEYS[key_alg(alg)], MINE[KEYS[key_alg(alg)].kid]
     text = sign({"alg": alg, "typ": "JWT", "kid": "k"}, payload, mine)
     jws = read_jws(text, [alg])
@@ -84,13 +84,13 @@ def test_what_one_signs_the_other_reads(alg: str, payload: bytes) -> None:
 
 
 @pytest.mark.parametrize("alg", sorted(SYMMETRIC))
-def test_a_secret_signs_and_verifies(alg: str) -> None:
+def test_secret_key_signs_and_verifies(alg: str) -> None:
     key = secret_key(SECRET * 2)
     assert read_jws(sign({"alg": alg}, b"x", key), SYMMETRIC).verify(key) == b"x"
 
 
 @pytest.mark.parametrize("alg", sorted(ANY))
-def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
+def test_key_supports_its_own_algorithms_only(alg: str) -> None:
     kinds = {
         "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
         "P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",),
@@ -109,12 +109,12 @@ def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
                 read_jws(other, ANY).verify(key)
 
 
-def test_a_public_key_signs_nothing() -> None:
+def test_sign_with_public_key_fails() -> None:
     with pytest.raises(BadKey, match="cannot sign with ES256"):
         sign({"alg": "ES256"}, b"x", ours(EC))
 
 
-def test_a_secret_is_no_shorter_than_the_digest() -> None:
+def test_secret_key_shorter_than_digest_is_rejected() -> None:
     assert [secret_key(b"x" * size).algorithms for size in (32, 47, 48, 63, 64, 99)] == [
         ("HS256",), ("HS256",), ("HS256", "HS384"), ("HS256", "HS384"),
         ("HS256", "HS384", "HS512"), ("HS256", "HS384", "HS512"),
@@ -125,13 +125,13 @@ def test_a_secret_is_no_shorter_than_the_digest() -> None:
 
 
 @pytest.mark.parametrize("key", [RSA, EC, ED])
-def test_a_public_key_is_no_secret(key: Any) -> None:
+def test_secret_key_from_public_key_is_rejected(key: Any) -> None:
     for text in (key.as_pem(private=False), key.as_der(private=False)):
         with pytest.raises(BadKey, match="public key"):
             secret_key(text)
 
 
-def test_the_key_in_a_header_is_read_and_not_used() -> None:
+def test_jws_header_key_is_read_but_not_used() -> None:
     jws = read_jws(forge({"alg": "ES256", "jwk": {"kty": "EC"}}, b"x"), ["ES256"])
     assert jws.jwk is not None
     assert json.loads(jws.jwk) == {"kty": "EC"}
@@ -140,7 +140,7 @@ def test_the_key_in_a_header_is_read_and_not_used() -> None:
 
 
 @given(st.binary())
-def test_base64url_has_one_spelling(data: bytes) -> None:
+def test_base64url_other_encodings_are_rejected(data: bytes) -> None:
     text = base64url(data)
     assert text == b64(data)
     assert "=" not in text
@@ -155,7 +155,7 @@ def test_base64url_has_one_spelling(data: bytes) -> None:
         st.none() | st.text(max_size=3),
     )
 )
-def test_members_stand_once(value: dict[str, Any]) -> None:
+def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
     text = json.dumps(value)
     assert set(members_of(text.encode())) == set(value)
     assert set(
@@ -171,7 +171,7 @@ def test_members_stand_once(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(PRIVATE))
-def test_a_key_is_read_in_every_form(kind: str) -> None:
+def test_private_key_every_format_loads(kind: str) -> None:
     key = PRIVATE[kind]
     pem = key.as_pem(private=True)
     for mine in (
@@ -190,7 +190,7 @@ def test_a_key_is_read_in_every_form(kind: str) -> None:
         assert repr(mine) == f"<Key {kind}>"
 
 
-def test_the_thumbprint_of_rfc_7638() -> None:
+def test_key_thumbprint_example_of_rfc_7638() -> None:
     modulus = (
         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst"
         "n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n9"
@@ -204,7 +204,7 @@ def test_the_thumbprint_of_rfc_7638() -> None:
     assert key.algorithms == ("RS256",)
 
 
-def test_a_new_key_is_made_of_entropy() -> None:
+def test_new_key_same_entropy_gives_same_key() -> None:
     asked: list[int] = []
 
     def entropy(size: int) -> bytes:
@@ -240,13 +240,13 @@ def test_a_new_key_is_made_of_entropy() -> None:
         ({"kty": "oct", "k": "AAAA"}, "its kind is not supported"),
     ],
 )
-def test_what_is_no_private_key(source: Any, words: str) -> None:
+def test_private_key_invalid_source_is_rejected(source: Any, words: str) -> None:
     with pytest.raises(BadKey, match=words) as caught:
         private_key(source)
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_weak_key_of_ours_is_refused_too() -> None:
+def test_private_key_weak_rsa_is_rejected() -> None:
     with pytest.warns(SecurityWarning):
         weak = RSAKey.generate_key(1024).as_pem(private=True)
     with pytest.warns(SecurityWarning), pytest.raises(BadKey, match="from 2048 to 8192 bits"):
@@ -302,7 +302,7 @@ BAD_KEYS: list[Any] = [
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_KEYS)
-def test_what_is_no_public_key(text: bytes, words: str) -> None:
+def test_public_key_invalid_jwk_is_rejected(text: bytes, words: str) -> None:
     with pytest.raises(BadKey, match=words):
         public_key(text)
 
@@ -313,7 +313,7 @@ def test_what_is_no_public_key(text: bytes, words: str) -> None:
         st.text(max_size=9) | st.integers(),
     )
 )
-def test_a_broken_key_is_a_bad_key_or_a_key(changes: dict[str, Any]) -> None:
+def test_public_key_any_members_load_or_raise_invalid_key(changes: dict[str, Any]) -> None:
     for key in (EC, RSA, ED):
         try:
             assert isinstance(public_key(jwk(key, **changes)), Key)
@@ -321,7 +321,7 @@ def test_a_broken_key_is_a_bad_key_or_a_key(changes: dict[str, Any]) -> None:
             continue
 
 
-def test_a_key_set_gives_what_can_be_used_of_it() -> None:
+def test_key_set_skips_unusable_keys() -> None:
     assert [key.kid for key in load_keys(json.dumps(JWKS).encode())] == [
         "rsa",
         "ec",
@@ -338,7 +338,7 @@ def test_a_key_set_gives_what_can_be_used_of_it() -> None:
     assert load_keys(b'{"keys":[]}') == []
 
 
-def test_a_key_set_has_a_limit() -> None:
+def test_key_set_over_limit_is_rejected() -> None:
     one = EC.as_dict(private=False)
     assert len(load_keys(json.dumps({"keys": [one] * 50}).encode())) == 50
     with pytest.raises(BadKey, match="has 51 keys; at most 50 are allowed"):
@@ -348,12 +348,12 @@ def test_a_key_set_has_a_limit() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"null", b"{}", b'{"keys":{}}', b'{"keys":null}', b"\xff", b'{"keys":' + b"[" * 9999]
 )
-def test_what_is_no_key_set(text: bytes) -> None:
+def test_key_set_invalid_document_is_rejected(text: bytes) -> None:
     with pytest.raises(BadKey, match="not a JWK Set"):
         load_keys(text)
 
 
-def test_the_alg_of_a_key_counts() -> None:
+def test_key_with_alg_supports_only_that() -> None:
     key = public_key(jwk(RSA, alg="PS256"))
     assert key.algorithms == ("PS256",)
     with pytest.raises(BadToken, match="do not belong together"):
@@ -364,7 +364,7 @@ def test_the_alg_of_a_key_counts() -> None:
 # -- joserfc -----------------------------------------------------------------------------------------------------------
 
 
-def test_without_joserfc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_require_joserfc_missing_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     require.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "joserfc"]:
         monkeypatch.delitem(sys.modules, name)
@@ -389,7 +389,7 @@ def test_without_joserfc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
             use()
 
 
-def test_nothing_shows_what_is_in_it() -> None:
+def test_jose_reprs_hide_content() -> None:
     jws = read_jws(forge({"alg": "ES256"}, b"payload"), ["ES256"])
     assert repr(jws) == "<Jws, 7 bytes>"
     assert repr(secret_key(SECRET)) == "<Key oct256>"

@@ -60,7 +60,7 @@ def unavailable(keys: PublishedKeys, jws: Jws, now: float, script: list[Any] | N
     return str(caught.value)
 
 
-def test_given_keys_ask_for_nothing() -> None:
+def test_static_keys_fetch_nothing() -> None:
     keys = GivenKeys([ours(EC)])
     assert ended(keys.find(BY_EC, NOW)).kid == "ec"
     with pytest.raises(BadToken, match="does not publish"):
@@ -68,7 +68,7 @@ def test_given_keys_ask_for_nothing() -> None:
     assert repr(keys) == "<1 keys>"
 
 
-def test_the_keys_are_fetched_once() -> None:
+def test_jwks_first_token_fetches_once() -> None:
     keys = PublishedKeys(ISSUER, JWKS_URI)
     flow = keys.find(BY_EC, NOW)
     step = next(flow)
@@ -84,7 +84,7 @@ def test_the_keys_are_fetched_once() -> None:
     assert repr(keys) == "<1 keys>"
 
 
-def test_a_key_that_is_not_known_is_a_reason_to_ask_once_in_five_minutes() -> None:
+def test_jwks_unknown_key_fetches_every_five_minutes() -> None:
     keys = published()
     asked: list[float] = []
     for seconds in range(0, 3600, 7):
@@ -104,7 +104,7 @@ def test_a_key_that_is_not_known_is_a_reason_to_ask_once_in_five_minutes() -> No
         refused(keys, BY_RSA, NOW + 300 + difference, script)
 
 
-def test_keys_are_rotated() -> None:
+def test_jwks_rotated_keys_are_used() -> None:
     keys = published()
     assert played(keys.find(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
     assert ended(keys.find(BY_EC, NOW + 302)).kid == "ec"
@@ -114,7 +114,7 @@ def test_keys_are_rotated() -> None:
     assert "does not publish" in refused(keys, BY_EC, NOW + 303 + HOUR)
 
 
-def test_old_keys_are_fetched_anew_and_believed_for_a_day() -> None:
+def test_jwks_stale_keys_are_refetched_and_trusted_for_a_day() -> None:
     keys = published()
     assert played(keys.find(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
     assert ended(keys.find(BY_EC, NOW + HOUR + 9)).kid == "ec"
@@ -143,7 +143,7 @@ def test_old_keys_are_fetched_anew_and_believed_for_a_day() -> None:
         (keys_reply({"keys": public(EC)["keys"] * 51}), "has 51 keys"),
     ],
 )
-def test_keys_that_do_not_come_are_no_refusal_and_asked_for_again_soon(reply: Any, words: str) -> None:
+def test_jwks_failed_fetch_is_unavailable_and_retried(reply: Any, words: str) -> None:
     keys = published(None)
     assert words in unavailable(keys, BY_EC, NOW, [(JWKS_URI, reply)])
     for later in (0.0, 1.0, 9.9):
@@ -156,12 +156,12 @@ def test_keys_that_do_not_come_are_no_refusal_and_asked_for_again_soon(reply: An
     assert played(keys.find(BY_RSA, NOW + 31 + 5 * MINUTE), [(JWKS_URI, NEW)]).kid == "rsa"
 
 
-def test_65536_bytes_are_not_too_many() -> None:
+def test_jwks_of_65536_bytes_is_accepted() -> None:
     padded = HttpReply(200, [], OLD.body + b" " * (65_536 - len(OLD.body)))
     assert played(published(None).find(BY_EC, NOW), [(JWKS_URI, padded)]).kid == "ec"
 
 
-def test_a_clock_that_goes_back_does_not_keep_us_from_asking() -> None:
+def test_jwks_clock_set_back_still_fetches() -> None:
     keys = published()
     assert played(keys.find(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
     assert ended(keys.find(BY_RSA, NOW - DAY + 1)).kid == "rsa"
@@ -170,7 +170,7 @@ def test_a_clock_that_goes_back_does_not_keep_us_from_asking() -> None:
 # -- Several at once ---------------------------------------------------------------------------------------------------
 
 
-def test_flows_that_wait_at_the_same_time_wait_for_one_fetch() -> None:
+def test_jwks_concurrent_flows_share_one_fetch() -> None:
     keys = published(None)
     flows = [keys.find(jws, NOW + index) for index, jws in enumerate((BY_EC, BY_EC, BY_RSA, BY_ED))]
     steps = [next(flow) for flow in flows]
@@ -187,7 +187,7 @@ def test_flows_that_wait_at_the_same_time_wait_for_one_fetch() -> None:
     assert ended(keys.find(BY_EC, NOW + 5)).kid == "ec"
 
 
-def test_a_fetch_that_fails_fails_for_all_who_wait() -> None:
+def test_jwks_shared_fetch_failure_fails_all_flows() -> None:
     keys = published(None)
     flows = [keys.find(BY_EC, NOW) for _ in range(3)]
     for flow in flows:
@@ -197,7 +197,7 @@ def test_a_fetch_that_fails_fails_for_all_who_wait() -> None:
             flow.throw(NO_REPLY)
 
 
-def test_who_came_first_and_goes_does_not_take_the_reply_along() -> None:
+def test_jwks_first_flow_closed_others_get_reply() -> None:
     keys = published(None)
     first, second = keys.find(BY_EC, NOW), keys.find(BY_EC, NOW)
     assert next(first) is next(second)
@@ -209,7 +209,7 @@ def test_who_came_first_and_goes_does_not_take_the_reply_along() -> None:
             flow.send(OLD)
 
 
-def test_hanging_up_is_no_way_to_have_us_ask() -> None:
+def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
     keys = published(None)
     asked = []
     for tenths in range(300):
@@ -224,7 +224,7 @@ def test_hanging_up_is_no_way_to_have_us_ask() -> None:
     assert asked == [0, 100, 200]
 
 
-def test_a_late_reply_to_a_fetch_that_was_given_up_is_not_taken_for_that_of_another() -> None:
+def test_jwks_reply_after_fetch_ended_is_ignored() -> None:
     keys = published(None)
     first = keys.find(BY_EC, NOW)
     next(first)
@@ -247,7 +247,7 @@ def metadata(**more: Any) -> HttpReply:
     )
 
 
-def test_the_metadata_of_the_issuer_says_where_the_keys_are() -> None:
+def test_jwks_url_comes_from_issuer_metadata() -> None:
     keys = PublishedKeys(ISSUER, None)
     script = [(PLACE, HttpReply(404)), (OIDC, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, OLD)]
     assert played(keys.find(BY_EC, NOW), script).kid == "ec"
@@ -268,7 +268,7 @@ def test_the_metadata_of_the_issuer_says_where_the_keys_are() -> None:
         (None, "https://169.254.169.254/keys", ISSUER),
     ],
 )
-def test_what_metadata_name_elsewhere_is_fetched_as_such(
+def test_jwks_url_of_other_origin_is_marked_named_by(
     uri: str | None, found_at: str | None, named_by: str | None
 ) -> None:
     flow = PublishedKeys(ISSUER, uri).find(BY_EC, NOW)
@@ -282,7 +282,7 @@ def test_what_metadata_name_elsewhere_is_fetched_as_such(
     assert step.named_by == named_by
 
 
-def test_flows_that_wait_go_through_the_metadata_together() -> None:
+def test_jwks_concurrent_flows_share_metadata_fetch() -> None:
     keys = PublishedKeys(ISSUER, None)
     flows = [keys.find(BY_EC, NOW) for _ in range(3)]
     first = {id(next(flow)) for flow in flows}
@@ -310,13 +310,13 @@ def test_flows_that_wait_go_through_the_metadata_together() -> None:
         ([(PLACE, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, HttpReply(503))], "HTTP status 503"),
     ],
 )
-def test_metadata_that_lead_nowhere_are_no_refusal(script: list[Any], words: str) -> None:
+def test_jwks_unusable_metadata_is_unavailable(script: list[Any], words: str) -> None:
     keys = PublishedKeys(ISSUER, None)
     assert words in unavailable(keys, BY_EC, NOW, script)
     assert words in unavailable(keys, BY_EC, NOW + 9)
 
 
-def test_a_key_set_may_name_a_key_twice_for_two_algorithms() -> None:
+def test_jwks_same_kid_two_algorithms_selects_by_algorithm() -> None:
     both = public(RSA, EC)
     for key in both["keys"]:
         key["kid"] = "same"

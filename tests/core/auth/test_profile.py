@@ -36,12 +36,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.requirement("AQ-4", "AG-6")
 @pytest.mark.parametrize(("members", "text"), REFUSED)
-def test_what_cannot_work(members: dict[str, Any], text: str) -> None:
+def test_profile_contradictory_options_raise(members: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         ClientProfile(**members)
 
 
-def test_a_secret_of_the_identity_provider() -> None:
+def test_enterprise_managed_plain_secret_raises() -> None:
     with pytest.raises(ValueError, match="client_secret must be a Secret"):
         EnterpriseManaged(lambda: "t", "https://idp.com/token", "c", "canary")  # type: ignore[arg-type]
 
@@ -60,7 +60,7 @@ TAKEN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("members", TAKEN)
-def test_what_can(members: dict[str, Any]) -> None:
+def test_profile_valid_options_are_accepted(members: dict[str, Any]) -> None:
     profile = ClientProfile(**members)
     assert profile.interactive is ("grant" not in members)
     assert "canary" not in repr(profile)
@@ -76,7 +76,7 @@ def test_what_can(members: dict[str, Any]) -> None:
         ("https://e.com/callback", "web"),
     ],
 )
-def test_the_type_of_the_application(redirect_uri: str, type: str) -> None:
+def test_profile_application_type_depends_on_redirect_uri(redirect_uri: str, type: str) -> None:
     assert ClientProfile(redirect_uri=redirect_uri).application_type == type
 
 
@@ -90,6 +90,6 @@ def test_the_type_of_the_application(redirect_uri: str, type: str) -> None:
         (JwtBearer(lambda: "x"), []),
     ],
 )
-def test_what_a_client_declares(grant: Any, names: list[str]) -> None:
+def test_profile_extensions_depend_on_grant(grant: Any, names: list[str]) -> None:
     profile = ClientProfile(grant=grant, client_id="c", client_secret=SECRET)
     assert profile.extensions == {name: {} for name in names}

@@ -63,7 +63,7 @@ SUPPORTED: dict[str, Any] = {"client_id_metadata_document_supported": True}
         ({}, SUPPORTED, "test-client-id"),
     ],
 )
-def test_the_order(members: dict[str, Any], metadata: dict[str, Any], client_id: str) -> None:
+def test_identity_order_follows_specification(members: dict[str, Any], metadata: dict[str, Any], client_id: str) -> None:
     script: Script = [(posted(REGISTER), registered())] if client_id == "test-client-id" else []
     assert who(script, metadata=metadata, **members).client_id == client_id
 
@@ -77,7 +77,7 @@ def test_the_order(members: dict[str, Any], metadata: dict[str, Any], client_id:
         ("http://[::1]:0/", "http://[::1]/ (at any port)"),
     ],
 )
-def test_nobody_registers_us(redirect_uri: str, told: str) -> None:
+def test_identity_without_registration_endpoint_requires_manual_one(redirect_uri: str, told: str) -> None:
     server = authority(registration_endpoint=None).server
     ours = profile(redirect_uri=redirect_uri)
     flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
@@ -87,7 +87,7 @@ def test_nobody_registers_us(redirect_uri: str, told: str) -> None:
         play(flow, [])
 
 
-def test_without_a_user_there_is_no_registration() -> None:
+def test_identity_non_interactive_grant_does_not_register() -> None:
     members: dict[str, Any] = {
         "grant": "client_credentials",
         "client_metadata_url": CIMD,
@@ -113,7 +113,7 @@ BASIC, POST, NONE, JWT = "client_secret_basic", "client_secret_post", "none", "p
         ({"client_secret": SECRET, "private_key": SECRET}, [POST], JWT),
     ],
 )
-def test_how_a_client_registered_by_hand_shows_itself(
+def test_identity_preregistered_authentication_method(
     members: dict[str, Any], supported: list[str] | None, method: str
 ) -> None:
     identity = who(client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members)
@@ -133,7 +133,7 @@ def test_how_a_client_registered_by_hand_shows_itself(
         ([BASIC], BASIC, NONE, NONE),
     ],
 )
-def test_how_a_client_that_registers_itself_does(
+def test_registration_request_and_authentication_method(
     supported: list[str] | None, asked: str, given: str | None, method: str
 ) -> None:
     expected = posted(
@@ -175,7 +175,7 @@ REFUSALS: list[tuple[Any, str, str | None]] = [
 
 @pytest.mark.requirement("AQ-6")
 @pytest.mark.parametrize(("reply", "text", "error"), REFUSALS)
-def test_a_registration_that_fails(reply: Any, text: str, error: str | None) -> None:
+def test_registration_failed_reports_cause(reply: Any, text: str, error: str | None) -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(AuthorizationFailed, match=text) as caught:
         who([(posted(REGISTER), reply)], store)
@@ -203,7 +203,7 @@ def store_of(**more: Any) -> dict[str, bytes]:
         ({client_key("http://localhost:1003"): store_of()[client_key(AS)]}, False),
     ],
 )
-def test_what_is_kept_is_used_again_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
+def test_registration_stored_is_reused_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
     script: Script = [] if recalled else [(posted(REGISTER), registered())]
     identity = who(script, store, scopes=("a", "b"))
     assert identity.recalled is recalled
@@ -211,7 +211,7 @@ def test_what_is_kept_is_used_again_if_it_fits(store: dict[str, bytes], recalled
 
 
 @pytest.mark.requirement("AQ-7")
-def test_what_was_registered_is_kept_with_its_secret() -> None:
+def test_registration_is_stored_with_secret() -> None:
     store: dict[str, bytes] = {}
     reply = registered(token_endpoint_auth_method=POST, client_secret_expires_at=5000, scope="a")
     first = who([(posted(REGISTER), reply)], store)
@@ -229,7 +229,7 @@ OTHER = "http://localhost:1003"
 
 @pytest.mark.requirement("AQ-7")
 @pytest.mark.parametrize("members", [{}, {"issuer": AS}])
-def test_credentials_made_by_hand_stay_with_their_issuer(members: dict[str, Any]) -> None:
+def test_configured_credentials_other_issuer_fails(members: dict[str, Any]) -> None:
     store: dict[str, bytes] = {}
     assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
     assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
@@ -240,7 +240,7 @@ def test_credentials_made_by_hand_stay_with_their_issuer(members: dict[str, Any]
 
 
 @pytest.mark.requirement("AQ-7")
-def test_a_metadata_document_goes_everywhere() -> None:
+def test_client_metadata_document_is_sent_to_any_issuer() -> None:
     store: dict[str, bytes] = {}
     for issuer in (AS, OTHER):
         assert who([], store, client_metadata_url=CIMD, issuer_=issuer, metadata=SUPPORTED).client_id == CIMD
@@ -269,11 +269,11 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
         ({}, None, None),
     ],
 )
-def test_as_whom_tokens_are_renewed(
+def test_known_identity_of_tokens_table(
     members: dict[str, Any], held: Tokens | None, identity: Identity | None
 ) -> None:
     assert known_identity(profile(**members), authority(**SUPPORTED).server, held) == identity
 
 
-def test_nothing_secret_is_shown() -> None:
+def test_identity_repr_shows_no_secret() -> None:
     assert repr(Identity("c", POST, SECRET)).count("<secret>") == 1

@@ -180,7 +180,7 @@ SCENARIOS: dict[str, Script] = {
 
 @pytest.mark.requirement("AC-4", "AC-9", "AC-10", "AC-11", "AF-1", "AF-3", "AF-6", "AQ-1", "AQ-3")
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_login_that_goes_well(name: str) -> None:
+def test_login_scenarios_succeed(name: str) -> None:
     script = [*SCENARIOS[name], (mcp("Bearer t1"), OK)]
     assert play(session(authorizer(), "tools/list", "tools/call test-tool"), script) == 200
 
@@ -219,7 +219,7 @@ NEGATIVE: dict[str, tuple[Script, str]] = {
 
 @pytest.mark.requirement("AC-7", "AC-12", "AF-9", "AF-10")
 @pytest.mark.parametrize("name", NEGATIVE)
-def test_a_login_that_must_not_go_on(name: str) -> None:
+def test_login_scenarios_must_stop(name: str) -> None:
     script, text = NEGATIVE[name]
     failure = rest_of(session(authorizer()), script)
     assert isinstance(failure, AuthorizationFailed)
@@ -457,7 +457,7 @@ def test_wif_jwt_bearer() -> None:
 
 @pytest.mark.requirement("AX-3")
 @pytest.mark.parametrize("error", ["invalid_grant", "invalid_scope", "unauthorized_client"])
-def test_wif_gives_up_at_the_first_refusal(error: str) -> None:
+def test_wif_rejected_assertion_fails_at_once(error: str) -> None:
     script = [*WIF, (form(f"{AS}/token", grant_type=JWT_BEARER), refused(error))]
     failure = rest_of(session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload")), script)
     assert isinstance(failure, AuthorizationFailed)
