@@ -209,7 +209,7 @@ class Authorizer:
         self._last_failure = None
         return done
 
-    # -- Called by an attempt ----------------------------------------------------------------
+    # -- Called by an attempt ----------------------------------------------------------------------
 
     def _headers(self, method: str, url: str) -> list[tuple[str, str]]:
         """Return the authorization headers, or none for a URL of another origin."""
@@ -293,7 +293,7 @@ class Authorizer:
         """Record that the MCP server accepted the current token."""
         self._unconfirmed = None
 
-    # -- Parts of the flows ------------------------------------------------------------------
+    # -- Parts of the flows ------------------------------------------------------------------------
 
     def _discover(self, challenge: Demand) -> Flow[Authority]:
         """Discover the authorization server. Discard tokens of another one.

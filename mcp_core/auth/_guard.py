@@ -161,7 +161,7 @@ class Guard:
     def __repr__(self) -> str:
         return f"<Guard of {self.resource}: {self._verifier!r}>"
 
-    # -- Public metadata ---------------------------------------------------------------------
+    # -- Public metadata ---------------------------------------------------------------------------
 
     def metadata(self) -> bytes:
         """Return the protected resource metadata (RFC 9728) as JSON.
@@ -212,7 +212,7 @@ class Guard:
             headers.append((b"www-authenticate", f"{name} {text}".encode()))
         return headers
 
-    # -- The head of a request ---------------------------------------------------------------
+    # -- The head of a request ---------------------------------------------------------------------
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> Admission:
         """Authorize the head of a request. Returns the grant of its token, or a denial.
@@ -342,7 +342,7 @@ class Guard:
             now=now,
         )
 
-    # -- Each message of a request -----------------------------------------------------------
+    # -- Each message of a request -----------------------------------------------------------------
 
     def check(
         self, grant: Grant, method: str | None = None, params: Any = None, now: float | None = None

@@ -52,7 +52,7 @@ def attack(name: str, set_up: SetUp, text: str, **more: Any) -> None:
     ATTACKS[name] = Attack(set_up, text, **more)
 
 
-# -- What a bad server says ------------------------------------------------------------------------------------------------------
+# -- What a bad server says ------------------------------------------------------------------------
 
 
 def says(*places: str, answer: Answer) -> SetUp:
@@ -151,7 +151,7 @@ for _name, (_answer, _text) in BAD_DOCUMENTS.items():
     )
 attack("the metadata leads round in a circle", says(PRM, answer=redirect("/.well-known/oauth-protected-resource/mcp")), "answered 302")  # fmt: skip
 
-# -- Who says to be somebody else ------------------------------------------------------------------------------------------------
+# -- Who says to be somebody else ------------------------------------------------------------------
 
 for _resource in (
     f"https://{EVIL}/mcp",
@@ -198,7 +198,7 @@ attack(
     "of another resource",
 )
 
-# -- URLs that are none to use ---------------------------------------------------------------------------------------------------
+# -- URLs that are none to use ---------------------------------------------------------------------
 
 BAD_URLS: dict[str, str] = {
     "javascript:alert(document.domain)": "neither https nor http",
@@ -241,7 +241,7 @@ for _url, _text in BAD_URLS.items():
 for _url in ("javascript:x", "file:///etc/passwd", f"http://{MCP}/x", f"https://{MCP}@{EVIL}/"):
     attack(f"the challenge names {_url!r}", challenge(f'Bearer resource_metadata="{_url}"'), BAD_URLS.get(_url, r"not https|neither|user name"))  # fmt: skip
 
-# -- Addresses that are nobody's business ----------------------------------------------------------------------------------------
+# -- Addresses that are nobody's business ----------------------------------------------------------
 
 FORBIDDEN = (
     "10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.254 192.168.1.1 169.254.169.254 169.254.170.2 "
@@ -301,7 +301,7 @@ def rebinds_on_a_redirect(world: Internet) -> None:
 
 attack("the name leads elsewhere behind a redirect", rebinds_on_a_redirect, PRIVATE)
 
-# -- Challenges ------------------------------------------------------------------------------------------------------------------
+# -- Challenges ------------------------------------------------------------------------------------
 
 _NOWHERE = says(f"{MCP}/.well-known/oauth-protected-resource", PRM, answer=Answer(None, 404))
 
@@ -343,7 +343,7 @@ attack(
     "is not https",
 )
 
-# -- PKCE ------------------------------------------------------------------------------------------------------------------------
+# -- PKCE ------------------------------------------------------------------------------------------
 
 for _methods in (None, [], ["plain"], ["s256"], ["S512", "plain"]):
     attack(
@@ -373,7 +373,7 @@ for _query in (
         "already sets parameters of a login",
     )
 
-# -- What the browser brings back ------------------------------------------------------------------------------------------------
+# -- What the browser brings back ------------------------------------------------------------------
 
 NO_ANSWER = "no answer to this login"
 for _name, _make, _text in (
@@ -406,7 +406,7 @@ for _name, _make, _text in (
 ):  # fmt: skip
     attack(f"the browser brings {_name}", callback(_make), _text)
 
-# -- Mix-up and downgrade --------------------------------------------------------------------------------------------------------
+# -- Mix-up and downgrade --------------------------------------------------------------------------
 
 
 def mixed_up(*, admits: bool) -> SetUp:
@@ -445,7 +445,7 @@ attack(
     ),
 )
 
-# -- Registration ----------------------------------------------------------------------------------------------------------------
+# -- Registration ----------------------------------------------------------------------------------
 
 REGISTER = f"{AS}/register"
 for _name, _answer, _text in (
@@ -467,7 +467,7 @@ for _name, _answer, _text in (
     attack(f"the registration {_name}", says(REGISTER, answer=_answer), _text)
 attack("the registration hangs", says(REGISTER, answer=HANGS), "did not answer within", patience=0.4)
 
-# -- Token endpoints -------------------------------------------------------------------------------------------------------------
+# -- Token endpoints -------------------------------------------------------------------------------
 
 TOKEN = f"{AS}/token"
 _GOOD = {"access_token": "x" * 20, "token_type": "Bearer"}
@@ -518,7 +518,7 @@ attack(
     "gave no token: use_dpop_nonce",
 )  # fmt: skip
 
-# -- Loops -----------------------------------------------------------------------------------------------------------------------
+# -- Loops -----------------------------------------------------------------------------------------
 
 
 def takes_nothing(world: Internet) -> None:

@@ -144,7 +144,7 @@ class Internet:
         self.tls: ssl.SSLContext
         self._count = 0
 
-    # -- Secrets ---------------------------------------------------------------------------------------------------------
+    # -- Secrets -----------------------------------------------------------------------------------
 
     def plant(self, what: str, *hosts: str) -> str:
         """A new secret, which `hosts` may see."""
@@ -170,7 +170,7 @@ class Internet:
         """Which addresses were dialled that may not be."""
         return [address for address in self.dialled if not is_public_address(address)]
 
-    # -- The servers -----------------------------------------------------------------------------------------------------
+    # -- The servers -------------------------------------------------------------------------------
 
     def answer(self, asked: Asked) -> Answer:
         self.asked.append(asked)
@@ -224,7 +224,7 @@ class Internet:
             {"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}
         )
 
-    # -- The user --------------------------------------------------------------------------------------------------------
+    # -- The user ----------------------------------------------------------------------------------
 
     async def browse(self, url: str) -> str:
         self.browsed.append(url)
@@ -234,7 +234,7 @@ class Internet:
             {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()},
         )
 
-    # -- The wires -------------------------------------------------------------------------------------------------------
+    # -- The wires ---------------------------------------------------------------------------------
 
     async def getaddrinfo(
         self,

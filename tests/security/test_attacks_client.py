@@ -97,7 +97,7 @@ async def test_attack_is_refused(
     assert json.dumps(told).isascii()
 
 
-# -- What succeeds, and shows nothing to anybody ---------------------------------------------------------------------------------
+# -- What succeeds, and shows nothing to anybody ---------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class Site:
             return answer
 
 
-# -- Requests --------------------------------------------------------------------------------------------------------------------
+# -- Requests --------------------------------------------------------------------------------------
 
 
 def call(
@@ -160,7 +160,7 @@ async def session(site: Site, token: str, version: str = D) -> str:
     return name
 
 
-# -- The server ------------------------------------------------------------------------------------------------------------------
+# -- The server ------------------------------------------------------------------------------------
 
 
 def house(done: list[str], upstream: str) -> Server:
@@ -241,7 +241,7 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
         nursery.cancel_scope.cancel()
 
 
-# -- Attacks ---------------------------------------------------------------------------------------------------------------------
+# -- Attacks ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -597,7 +597,7 @@ attack("a request behind another one", behind_another, 401, NEEDED)
 attack("a request in the body of another one", with_a_body_of_its_own, 401, NEEDED)
 
 
-# -- All of them -----------------------------------------------------------------------------------------------------------------
+# -- All of them -----------------------------------------------------------------------------------
 
 
 def unharmed(site: Site, caplog: pytest.LogCaptureFixture) -> None:

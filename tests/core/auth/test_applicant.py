@@ -1,4 +1,4 @@
-"""Token requests of every grant: what is sent, and what is made of the answers."""
+"""Token requests of every grant: their content, and the handling of responses."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.core.auth.play import (
     Entropy,
     Script,
     authority,
-    back,
     browsed,
+    callback_reply,
+    document_reply,
     form,
-    found,
+    oauth_error,
     play,
     profile,
-    refused,
     status,
     token,
 )
@@ -76,7 +76,9 @@ def basic(pair: str) -> str:
         ),
     ],
 )
-def test_token_request_each_method_authenticates_client(identity: Identity, authorization: str | None, fields: dict[str, str | None]) -> None:
+def test_token_request_each_method_authenticates_client(
+    identity: Identity, authorization: str | None, fields: dict[str, str | None]
+) -> None:
     expected = form(
         TOKEN,
         authorization,
@@ -109,7 +111,7 @@ def test_authorization_code_is_redeemed_with_verifier() -> None:
         verifier = parse_qs(step.request.body.decode())["code_verifier"][0]
         assert challenge_of(Secret(verifier)) == challenges[0]
 
-    script: Script = [(went, back()), (redeemed, token())]
+    script: Script = [(went, callback_reply()), (redeemed, token())]
     assert play(applicant().authorization_code(REDIRECT, ("a", "b")), script).access_token == "t1"
 
 
@@ -137,7 +139,7 @@ def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) 
                 client_id="ic",
                 client_secret=secret,
             ),
-            found(access_token="jag", **JAG),
+            document_reply(access_token="jag", **JAG),
         ),
         (form(TOKEN, assertion="jag", scope="a", resource=MCP, client_id="c", client_secret=None), token()),
     ]
@@ -147,9 +149,9 @@ def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) 
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
-        (found(access_token="x"), "gave no identity assertion"),
+        (document_reply(access_token="x"), "gave no identity assertion"),
         (
-            refused("invalid_grant", "expired: the-id-token"),
+            oauth_error("invalid_grant", "expired: the-id-token"),
             r"the identity provider .* gave no token: invalid_grant \(expired: \.\.\.\)",
         ),
         (FetchFailed("slow"), "no answer from the token endpoint 'http://localhost:1004/token': slow"),
@@ -170,19 +172,27 @@ def test_enterprise_grant_unusable_provider_url_sends_nothing() -> None:
 
 SECRETS = "the-refresh-token"
 ANSWERS: list[tuple[Any, str, str | None]] = [
-    (refused("invalid_grant"), "gave no token: invalid_grant. The code or token is expired", "invalid_grant"),
-    (refused("invalid_client", at=401), "check client_id and client_secret", "invalid_client"),
-    (refused("invalid_target"), "its administrator has to add it", "invalid_target"),
-    (refused("odd", "a\x07b"), r"odd \(a b\)\. Tell its administrator", "odd"),
-    (refused("use_dpop_nonce"), "gave no token: use_dpop_nonce", "use_dpop_nonce"),
-    (refused("x", f"bad {SECRETS} {SECRETS}"), r"x \(bad \.\.\. \.\.\.\)", "x"),
-    (refused(SECRETS), r"gave no token: \.\.\.\.", "..."),
-    (found(error="bad_code", error_description="no"), r"bad_code \(no\)", "bad_code"),  # some say so with 200
+    (
+        oauth_error("invalid_grant"),
+        "gave no token: invalid_grant. The code or token is expired",
+        "invalid_grant",
+    ),
+    (oauth_error("invalid_client", at=401), "check client_id and client_secret", "invalid_client"),
+    (oauth_error("invalid_target"), "its administrator has to add it", "invalid_target"),
+    (oauth_error("odd", "a\x07b"), r"odd \(a b\)\. Tell its administrator", "odd"),
+    (oauth_error("use_dpop_nonce"), "gave no token: use_dpop_nonce", "use_dpop_nonce"),
+    (oauth_error("x", f"bad {SECRETS} {SECRETS}"), r"x \(bad \.\.\. \.\.\.\)", "x"),
+    (oauth_error(SECRETS), r"gave no token: \.\.\.\.", "..."),
+    (
+        document_reply(error="bad_code", error_description="no"),
+        r"bad_code \(no\)",
+        "bad_code",
+    ),  # some servers use status 200
     (status(400), "answered 400. Try again later", None),
     (status(302, ("location", "https://e.com")), "answered 302", None),
     (status(500, error="invalid_grant"), "answered 500", None),
     (HttpReply(200, [], b"access_token=x"), "the answer of the token endpoint cannot be read", None),
-    (found(access_token="a b"), "does not fit into a header", None),
+    (document_reply(access_token="a b"), "does not fit into a header", None),
     (token(token_type="mac"), "of an unknown type", None),
     (token(token_type="DPoP"), "of an unknown type", None),
     (FetchFailed("no such host"), "no answer from the token endpoint .*: no such host", None),
@@ -220,7 +230,7 @@ BOUND = token(token_type="DPoP")
         ([NONCE, BOUND], None),
         ([NONCE, NONCE], "use_dpop_nonce"),
         ([NONCE, status(400, ("dpop-nonce", "n2"), error="use_dpop_nonce")], "use_dpop_nonce"),
-        ([refused("use_dpop_nonce")], "use_dpop_nonce"),
+        ([oauth_error("use_dpop_nonce")], "use_dpop_nonce"),
         ([status(400, ("dpop-nonce", "n1"), error="invalid_grant")], "invalid_grant"),
     ],
 )

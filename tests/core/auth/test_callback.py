@@ -1,4 +1,4 @@
-"""The way through the browser: what is sent along, and a table of what may come back."""
+"""The browser part of a login: the authorization URL, and a table of callbacks."""
 
 from __future__ import annotations
 

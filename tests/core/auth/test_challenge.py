@@ -1,4 +1,4 @@
-"""`WWW-Authenticate` as a table of header values and what is read in them."""
+"""`WWW-Authenticate` as a table of header values and their parsed form."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ DEMANDS: list[tuple[list[str], Demand]] = [
     ([f'Basic a=1, Bearer scope="a b  a", resource_metadata="{PRM}"'], Demand("bearer", PRM, ("a", "b"))),
     (['Bearer error="insufficient_scope", scope="x"'], Demand("bearer", None, ("x",), "insufficient_scope")),
     (['DPoP error="use_dpop_nonce"'], Demand("dpop", None, (), "use_dpop_nonce", dpop=True)),
-    # offered both, a client may stay with what it has
+    # offered both, a client may keep what it has
     ([f'DPoP algs="ES256", Bearer resource_metadata="{PRM}"'], Demand("bearer", PRM, dpop=True)),
     (["Bearer scope=a", 'Bearer scope="b"'], Demand("bearer", None, ("a",))),
 ]

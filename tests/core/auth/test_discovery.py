@@ -1,4 +1,4 @@
-"""Discovery as lists of places that are asked and what they answer."""
+"""Discovery as lists of fetched URLs and their replies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.core.auth.play import (
     PRM,
     Script,
     authority,
-    found,
+    document_reply,
     get,
     play,
+    play_to_failure,
     resource,
-    rest_of,
     server,
     status,
 )
@@ -179,7 +179,7 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
     "a failure": (A, [(get(f"{A}{OAUTH}"), status(503))], "answered 503. Try again later"),
     "not https": ("http://a.com", [], "is not https"),
     "a script": ("javascript:x", [], "the authorization server that the MCP server names"),
-    "unreadable": (A, [(get(f"{A}{OAUTH}"), found(issuer=1)), NOWHERE[1]], "cannot be read"),
+    "unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(issuer=1)), NOWHERE[1]], "cannot be read"),
     **{
         f"issuer {issuer}": (A, [(get(f"{A}{OAUTH}"), server(issuer, A))], "is that of another authorization server")
         for issuer in ("https://attacker.example.com", f"{A}/", "https://A.com", f"{A}:443", f"{A}/%74", "")
@@ -224,7 +224,9 @@ B = "https://b.com"
     ("preset", "held", "chosen"),
     [(None, None, A), (B, None, B), (None, B, B), (A, B, A), ("https://c.com", "https://d.com", A)],
 )
-def test_discovery_several_issuers_prefers_configured_then_current(preset: str | None, held: str | None, chosen: str) -> None:
+def test_discovery_several_issuers_prefers_configured_then_current(
+    preset: str | None, held: str | None, chosen: str
+) -> None:
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(A, B, resource=URL)),
         (get(f"{chosen}{OAUTH}"), server(chosen)),
@@ -241,7 +243,7 @@ def test_discovery_same_issuer_uses_cached_metadata() -> None:
 
 @pytest.mark.parametrize("servers", [[], None])
 def test_discovery_no_issuer_named_fails(servers: list[str] | None) -> None:
-    script: Script = [(get(f"{E}{PRM}/mcp"), found(resource=URL, authorization_servers=servers))]
+    script: Script = [(get(f"{E}{PRM}/mcp"), document_reply(resource=URL, authorization_servers=servers))]
     with pytest.raises(AuthorizationFailed, match="names no authorization server"):
         play(whole(), script)
 
@@ -290,6 +292,6 @@ OLD: list[tuple[HttpReply, str]] = [
 @pytest.mark.requirement("AC-2", "AC-14")
 @pytest.mark.parametrize(("reply", "text"), OLD)
 def test_discovery_server_of_2025_03_26_unusable_metadata_fails(reply: HttpReply, text: str) -> None:
-    failure = rest_of(whole(), [*MISSES, (get(f"{E}{OAUTH}"), reply)])
+    failure = play_to_failure(whole(), [*MISSES, (get(f"{E}{OAUTH}"), reply)])
     assert isinstance(failure, AuthorizationFailed)
     assert re.search(text, str(failure))

@@ -1,4 +1,4 @@
-"""Proofs of possession, checked as their verifier would."""
+"""Proofs of the DPoP signer, checked as a verifier would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a grant shows and refuses to be. How claims become one is told token by token, in `test_jwt.py`."""
+"""`Grant`: what it shows and rejects.
+
+`test_jwt.py` covers the conversion of claims, token by token.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def test_grant_principals_are_unique() -> None:
         for issuer in (ISSUER, f"{ISSUER}/tenant")
         for index, claims in enumerate(said)
     }
-    # The same user by another program is the same user.
+    # The same user with another client is the same principal.
     assert found[ISSUER, 0] == found[ISSUER, 3]
     assert len(set(found.values())) == 6
 

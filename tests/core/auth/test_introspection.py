@@ -1,4 +1,4 @@
-"""Opaque tokens: what is asked of the authorization server, what is made of its answer, and for how long it is believed."""
+"""Token introspection: the request, the handling of the response, and the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from mcp_core.auth._grant import Grant, VerifierUnavailable
 from mcp_core.auth._introspection import IntrospectionVerifier
 from mcp_core.auth._jose import BadToken
 from mcp_core.auth._steps import Fetch, HttpReply
-from tests.core.auth.minting import CLAIMS, ISSUER, NO_REPLY, NOW, RESOURCE, ended, played
+from tests.core.auth.minting import (
+    CLAIMS,
+    ISSUER,
+    NO_REPLY,
+    NOW,
+    RESOURCE,
+    run_with_replies,
+    run_without_steps,
+)
 
 ENDPOINT = "https://as.example.com/introspect"
 TOKEN = "canary-2YotnFZFEjr1zCsicMWpAA"
@@ -33,7 +41,7 @@ def says(answer: Any = None, status: int = 200, **claims: Any) -> list[tuple[str
 
 
 def grant(script: list[Any], now: float = NOW, by: IntrospectionVerifier | None = None) -> Grant:
-    return played((by or verifier()).verify(TOKEN, now), script)
+    return run_with_replies((by or verifier()).verify(TOKEN, now), script)
 
 
 def test_introspection_request_form_and_headers() -> None:
@@ -104,7 +112,7 @@ def test_introspection_active_token_gives_grant() -> None:
 )
 def test_introspection_other_responses_deny_or_unavailable(answer: bytes, words: str | None) -> None:
     asked = verifier()
-    for _ in range(2):  # it is not remembered
+    for _ in range(2):  # it is not cached
         if words is None:
             with pytest.raises(VerifierUnavailable, match="did not answer as RFC 7662 says"):
                 grant(says(answer), by=asked)
@@ -138,7 +146,7 @@ def test_introspection_active_result_is_cached() -> None:
     for later in (0.0, 1.0, 29.9):
         assert grant([], NOW + later, by=asked) is first
     assert grant(says(scope="less"), NOW + 30, by=asked).scopes == {"less"}
-    assert played(asked.verify(TOKEN + "x", NOW + 31), says(scope="other")).scopes == {"other"}
+    assert run_with_replies(asked.verify(TOKEN + "x", NOW + 31), says(scope="other")).scopes == {"other"}
     assert grant([], NOW + 31, by=asked).scopes == {"less"}
     assert repr(asked) == f"<IntrospectionVerifier of {ISSUER}, 2 tokens remembered>"
 
@@ -163,11 +171,11 @@ def test_introspection_cache_full_drops_least_recently_used(monkeypatch: pytest.
     monkeypatch.setattr(_introspection, "_MAX_CACHED", 3)
     asked = verifier()
     for index in range(5):
-        played(asked.verify(f"t{index}", NOW), says())
+        run_with_replies(asked.verify(f"t{index}", NOW), says())
     assert "3 tokens" in repr(asked)
-    assert ended(asked.verify("t4", NOW)).client_id == "app"
-    assert ended(asked.verify("t2", NOW)).client_id == "app"
-    played(asked.verify("t1", NOW), says(scope="asked again"))
+    assert run_without_steps(asked.verify("t4", NOW)).client_id == "app"
+    assert run_without_steps(asked.verify("t2", NOW)).client_id == "app"
+    run_with_replies(asked.verify("t1", NOW), says(scope="asked again"))
 
 
 def test_introspection_repr_and_cache_hide_token() -> None:

@@ -1,6 +1,6 @@
-"""Signed tokens and keys, below all claims: what is signed comes back, and what is no key is refused before it is used.
+"""Signed tokens and keys, below all claims.
 
-The corpus of bad tokens is held against the verifier, in `test_jwt.py`.
+The corpus of invalid tokens is in `bad_tokens.py`; `test_jwt.py` runs it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def jwk(key: Any, **changes: Any) -> bytes:
     return json.dumps({name: value for name, value in known.items() if value is not None}).encode()
 
 
-# -- Signatures --------------------------------------------------------------------------------------------------------
+# -- Signatures ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alg", sorted(ASYMMETRIC))
@@ -167,7 +167,7 @@ def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
             members_of(doubled.encode())
 
 
-# -- Keys --------------------------------------------------------------------------------------------------------------
+# -- Keys ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", sorted(PRIVATE))
@@ -253,7 +253,7 @@ def test_private_key_weak_rsa_is_rejected() -> None:
         private_key(weak)
 
 
-# A key as it comes from somebody else, and what is wrong with it.
+# A foreign public key, and words of the error text.
 BAD_KEYS: list[Any] = [
     (b"", "not a JWK"),
     (b"[]", "not a JWK"),
@@ -361,7 +361,7 @@ def test_key_with_alg_supports_only_that() -> None:
     assert public_key(jwk(EC, alg="ES384")).algorithms == ()
 
 
-# -- joserfc -----------------------------------------------------------------------------------------------------------
+# -- joserfc ---------------------------------------------------------------------------------------
 
 
 def test_require_joserfc_missing_names_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Access tokens that are JWTs: the bad ones are refused, each for its reason, and the good ones say whose they are."""
+"""JWT access tokens: invalid ones are rejected with a reason, valid ones give a grant."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.core.auth.minting import (
     RSA,
     SECRET,
     as_bytes,
-    ended,
     forge,
     keys_reply,
-    played,
     public,
+    run_with_replies,
+    run_without_steps,
     token,
 )
 
@@ -52,18 +52,18 @@ ASYMMETRIC = [
 
 def refusal(verifier: JwtVerifier, text: str, now: float = NOW) -> str:
     with pytest.raises(BadToken) as caught:
-        ended(verifier.verify(text, now))
+        run_without_steps(verifier.verify(text, now))
     return str(caught.value)
 
 
-# -- The bad -----------------------------------------------------------------------------------------------------------
+# -- Invalid tokens --------------------------------------------------------------------------------
 
 
 def test_bad_tokens_corpus_is_large_and_distinct() -> None:
     assert len(BAD_TOKENS) >= 400
     assert len({name for name, _, _ in BAD_TOKENS}) == len(BAD_TOKENS)
     assert len({text for _, text, _ in BAD_TOKENS}) >= len(BAD_TOKENS) - 10
-    assert ended(VERIFIER.verify(GOOD, NOW)).principal == f"{ISSUER}#sub:alice"
+    assert run_without_steps(VERIFIER.verify(GOOD, NOW)).principal == f"{ISSUER}#sub:alice"
 
 
 @pytest.mark.requirement("AR-1", "AR-10", "AR-11")
@@ -86,7 +86,7 @@ def test_jwt_bad_tokens_fetch_only_keys_once() -> None:
 
 
 def fetched_by(verifier: JwtVerifier, text: str) -> list[str]:
-    """What is fetched for a token that is refused in the end."""
+    """Return the URLs that are fetched for a token that is rejected in the end."""
     flow, urls = verifier.verify(text, NOW), []
     try:
         step = next(flow)
@@ -132,22 +132,22 @@ def test_jwt_any_changed_character_is_rejected(data: st.DataObject) -> None:
 )  # fmt: skip
 def test_jwt_any_claims_give_grant_or_invalid_token(claims: dict[str, Any]) -> None:
     try:
-        grant = ended(VERIFIER.verify(token(**claims), NOW))
+        grant = run_without_steps(VERIFIER.verify(token(**claims), NOW))
     except BadToken:
         return
     assert grant.principal.startswith(f"{ISSUER}#")
 
 
-# -- The good ----------------------------------------------------------------------------------------------------------
+# -- Valid tokens ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alg", ASYMMETRIC)
 def test_jwt_each_asymmetric_algorithm_is_accepted(alg: str) -> None:
-    assert ended(VERIFIER.verify(token(alg), NOW)).client_id == "app"
+    assert run_without_steps(VERIFIER.verify(token(alg), NOW)).client_id == "app"
     assert (
-        ended(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=[alg]).verify(token(alg), NOW)).claims[
-            "jti"
-        ]
+        run_without_steps(
+            JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=[alg]).verify(token(alg), NOW)
+        ).claims["jti"]
         == "t1"
     )
     others = [name for name in ASYMMETRIC if name != alg]
@@ -156,7 +156,7 @@ def test_jwt_each_asymmetric_algorithm_is_accepted(alg: str) -> None:
 
 def test_jwt_eddsa_accepts_ed448() -> None:
     text = forge({"alg": "EdDSA", "kid": "ed448"}, CLAIMS, ED448, "Ed448")
-    assert ended(VERIFIER.verify(text, NOW)).principal == f"{ISSUER}#sub:alice"
+    assert run_without_steps(VERIFIER.verify(text, NOW)).principal == f"{ISSUER}#sub:alice"
 
 
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
@@ -164,19 +164,22 @@ def test_jwt_secret_accepts_hmac_only(alg: str) -> None:
     secret = SECRET * 2
     shared = JwtVerifier(ISSUER, RESOURCE, secret=secret)
     key = type(OCT).import_key(secret)
-    assert ended(shared.verify(forge({"alg": alg}, CLAIMS, key, alg), NOW)).client_id == "app"
-    assert ended(shared.verify(forge({"alg": alg, "kid": "any"}, CLAIMS, key, alg), NOW)).client_id == "app"
+    assert run_without_steps(shared.verify(forge({"alg": alg}, CLAIMS, key, alg), NOW)).client_id == "app"
+    assert (
+        run_without_steps(shared.verify(forge({"alg": alg, "kid": "any"}, CLAIMS, key, alg), NOW)).client_id
+        == "app"
+    )
     assert "not allowed" in refusal(VERIFIER, forge({"alg": alg}, CLAIMS, key, alg))
     assert "not allowed" in refusal(shared, GOOD)
 
 
 def test_jwt_secret_shorter_than_digest_is_rejected() -> None:
     shared = JwtVerifier(ISSUER, RESOURCE, secret=SECRET)
-    assert ended(shared.verify(token("HS256"), NOW)).client_id == "app"
+    assert run_without_steps(shared.verify(token("HS256"), NOW)).client_id == "app"
     assert "does not publish" in refusal(shared, token("HS384"))
 
 
-# What is said, and what a grant makes of it.
+# Claims, and the members of the grant.
 GOOD_TOKENS: list[Any] = [
     pytest.param({}, {"client_id": "app", "scopes": {"files:read", "files:write"}, "expires_at": NOW + 600}, id="plain"),
     pytest.param({"aud": ["https://other.example", RESOURCE]}, {}, id="one audience of several"),
@@ -214,7 +217,7 @@ GOOD_TOKENS: list[Any] = [
 @pytest.mark.requirement("AR-10", "AR-11")
 @pytest.mark.parametrize(("changes", "wanted"), GOOD_TOKENS)
 def test_jwt_valid_token_gives_grant(changes: dict[str, Any], wanted: dict[str, Any]) -> None:
-    grant = ended(VERIFIER.verify(token(**changes), NOW))
+    grant = run_without_steps(VERIFIER.verify(token(**changes), NOW))
     for name, value in wanted.items():
         assert getattr(grant, name) == value
     if "principal" not in wanted:
@@ -223,31 +226,36 @@ def test_jwt_valid_token_gives_grant(changes: dict[str, Any], wanted: dict[str, 
 
 def test_jwt_escaped_slash_in_claim_name_is_accepted() -> None:
     said = '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp","sub":"a","exp":1800000100,"https:\\/\\/x":1}'
-    assert ended(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims["https://x"] == 1
+    assert (
+        run_without_steps(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims[
+            "https://x"
+        ]
+        == 1
+    )
 
 
 def test_jwt_leeway_is_configurable() -> None:
     strict = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, leeway=0)
     assert "expired" in refusal(strict, token(exp=NOW))
     assert "not valid yet" in refusal(strict, token(nbf=NOW + 0.5))
-    assert ended(strict.verify(token(exp=NOW + 0.5), NOW)).expires_at == NOW + 0.5
+    assert run_without_steps(strict.verify(token(exp=NOW + 0.5), NOW)).expires_at == NOW + 0.5
 
 
 def test_jwt_key_without_kid_fits_any_kid() -> None:
     nameless = {name: value for name, value in EC.as_dict(private=False).items() if name != "kid"}
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks=as_bytes({"keys": [nameless]}))
     for kid in ("ec", "other", None):
-        assert ended(verifier.verify(token(header={"kid": kid}), NOW)).client_id == "app"
+        assert run_without_steps(verifier.verify(token(header={"kid": kid}), NOW)).client_id == "app"
 
 
 def test_jwt_without_kid_needs_single_fitting_key() -> None:
-    assert ended(VERIFIER.verify(token("ES384", header={"kid": None}), NOW)).client_id == "app"
+    assert run_without_steps(VERIFIER.verify(token("ES384", header={"kid": None}), NOW)).client_id == "app"
     two = public(EC, type(EC).derive_key(b"other" * 8, "P-256", {"kid": "ec2"}))
     assert "which key" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=two), token(header={"kid": None}))
     assert "which key" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=public(EC, EC)), GOOD)
 
 
-# -- What is configured ------------------------------------------------------------------------------------------------
+# -- Options ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -281,7 +289,9 @@ def test_jwt_verifier_unusable_issuer_url_raises() -> None:
     with pytest.raises(ValueError, match="issuer is neither https nor http"):
         JwtVerifier("my-issuer", RESOURCE)
     assert (
-        ended(JwtVerifier("my-issuer", RESOURCE, jwks=JWKS).verify(token(iss="my-issuer"), NOW)).client_id
+        run_without_steps(
+            JwtVerifier("my-issuer", RESOURCE, jwks=JWKS).verify(token(iss="my-issuer"), NOW)
+        ).client_id
         == "app"
     )
 
@@ -296,29 +306,29 @@ def test_jwt_audience_host_only_ignores_trailing_slash() -> None:
     for name in ("https://mcp.example.com", "https://mcp.example.com/"):
         verifier = JwtVerifier(ISSUER, name, jwks=JWKS)
         for said in ("https://mcp.example.com", "https://mcp.example.com/"):
-            assert ended(verifier.verify(token(aud=said), NOW)).client_id == "app"
+            assert run_without_steps(verifier.verify(token(aud=said), NOW)).client_id == "app"
         assert "another audience" in refusal(verifier, token(aud="https://mcp.example.com//"))
         assert "another audience" in refusal(verifier, token(aud=RESOURCE))
 
 
 def test_jwt_audiences_several_are_accepted() -> None:
     verifier = JwtVerifier(ISSUER, ["api://files", RESOURCE], jwks=JWKS)
-    assert ended(verifier.verify(token(aud="api://files"), NOW)).client_id == "app"
-    assert ended(verifier.verify(GOOD, NOW)).client_id == "app"
+    assert run_without_steps(verifier.verify(token(aud="api://files"), NOW)).client_id == "app"
+    assert run_without_steps(verifier.verify(GOOD, NOW)).client_id == "app"
     assert "another audience" in refusal(verifier, token(aud="api://files/x"))
 
 
 def test_jwt_keys_are_fetched_on_first_use() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     assert "form" in refusal(verifier, "junk")
-    assert played(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply())]).client_id == "app"
-    assert ended(verifier.verify(token("RS256"), NOW)).client_id == "app"
+    assert run_with_replies(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply())]).client_id == "app"
+    assert run_without_steps(verifier.verify(token("RS256"), NOW)).client_id == "app"
 
 
 def test_jwt_keys_unavailable_is_not_invalid_token() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     with pytest.raises(VerifierUnavailable, match="HTTP status 500"):
-        played(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply(status=500))])
+        run_with_replies(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply(status=500))])
 
 
 def test_jwt_verifier_repr_shows_issuer_not_keys() -> None:

@@ -1,4 +1,4 @@
-"""The documents of OAuth as a table: bytes, and what is read or what is said to be wrong."""
+"""The JSON documents of OAuth as a table: bytes, and the result or the error."""
 
 from __future__ import annotations
 

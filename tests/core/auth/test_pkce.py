@@ -1,4 +1,4 @@
-"""PKCE: the example of RFC 7636, appendix B, and how much randomness is asked for."""
+"""PKCE: the example of RFC 7636, appendix B, and the size of random values."""
 
 from __future__ import annotations
 

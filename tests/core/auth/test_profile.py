@@ -1,4 +1,4 @@
-"""What a user may write into a profile, and what is refused at once."""
+"""`ClientProfile`: valid options, and combinations that are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of possession: good once, for one request, and for no other."""
+"""DPoP proofs at the server: each is accepted once, for one request."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_proof_of_own_client_is_accepted() -> None:
     check(proofs, prover.proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
 
 
-# Proofs that are none, and words of the reason.
+# Invalid proofs, and words of the error text.
 BAD_PROOFS: list[Any] = [
     ("", "not have the form"),
     ("x" * 20_000, "longer than"),
@@ -180,7 +180,7 @@ def test_proof_any_listed_url_is_accepted() -> None:
     assert "another URL" in refusal(proof(TOKEN), urls=[])
 
 
-# -- Used before -------------------------------------------------------------------------------------------------------
+# -- Reuse -----------------------------------------------------------------------------------------
 
 
 def test_proof_identifiers_are_stored_until_expiry() -> None:
@@ -224,7 +224,7 @@ def test_proof_invalid_is_not_stored() -> None:
     assert repr(proofs) == "<Proofs, 0 remembered>"
 
 
-# -- Nonces ------------------------------------------------------------------------------------------------------------
+# -- Nonces ----------------------------------------------------------------------------------------
 
 
 def test_proof_nonce_is_valid_five_to_ten_minutes() -> None:
@@ -262,7 +262,7 @@ def test_proof_nonce_is_shared_by_processes_with_same_key() -> None:
     assert nonce != Proofs(NONCE_KEY).nonce(NOW + 300)
 
 
-# -- URLs --------------------------------------------------------------------------------------------------------------
+# -- URLs ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

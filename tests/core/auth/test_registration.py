@@ -1,4 +1,4 @@
-"""Who we are to an authorization server: what is asked, what is kept, what is used again."""
+"""The client's identity at an authorization server: what is requested, stored and reused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.core.auth.play import (
     REDIRECT,
     Script,
     authority,
+    oauth_error,
     play,
     posted,
     profile,
-    refused,
     registered,
     status,
 )
@@ -31,7 +31,7 @@ SECRET = Secret("s")
 REGISTER = f"{AS}/register"
 
 
-def who(
+def identity_of(
     script: Script | None = None,
     store: dict[str, bytes] | None = None,
     *,
@@ -63,9 +63,11 @@ SUPPORTED: dict[str, Any] = {"client_id_metadata_document_supported": True}
         ({}, SUPPORTED, "test-client-id"),
     ],
 )
-def test_identity_order_follows_specification(members: dict[str, Any], metadata: dict[str, Any], client_id: str) -> None:
+def test_identity_order_follows_specification(
+    members: dict[str, Any], metadata: dict[str, Any], client_id: str
+) -> None:
     script: Script = [(posted(REGISTER), registered())] if client_id == "test-client-id" else []
-    assert who(script, metadata=metadata, **members).client_id == client_id
+    assert identity_of(script, metadata=metadata, **members).client_id == client_id
 
 
 @pytest.mark.requirement("AQ-1", "AQ-2")
@@ -94,8 +96,8 @@ def test_identity_non_interactive_grant_does_not_register() -> None:
         "private_key": SECRET,
     }
     with pytest.raises(AuthRequired):
-        who(**members)
-    assert who(metadata=SUPPORTED, **members) == Identity(CIMD, "private_key_jwt")
+        identity_of(**members)
+    assert identity_of(metadata=SUPPORTED, **members) == Identity(CIMD, "private_key_jwt")
 
 
 BASIC, POST, NONE, JWT = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
@@ -116,7 +118,9 @@ BASIC, POST, NONE, JWT = "client_secret_basic", "client_secret_post", "none", "p
 def test_identity_preregistered_authentication_method(
     members: dict[str, Any], supported: list[str] | None, method: str
 ) -> None:
-    identity = who(client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members)
+    identity = identity_of(
+        client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members
+    )
     assert identity == Identity("c", method, members.get("client_secret"))
 
 
@@ -147,15 +151,21 @@ def test_registration_request_and_authentication_method(
         scope="a b",
     )
     script: Script = [(expected, registered(token_endpoint_auth_method=given))]
-    identity = who(script, scopes=("a", "b"), metadata={"token_endpoint_auth_methods_supported": supported})
+    identity = identity_of(
+        script, scopes=("a", "b"), metadata={"token_endpoint_auth_methods_supported": supported}
+    )
     secret = None if method == NONE else Secret("test-client-secret")
     assert identity == Identity("test-client-id", method, secret, registered=True)
 
 
 REFUSALS: list[tuple[Any, str, str | None]] = [
-    (refused("invalid_redirect_uri"), f"does not accept the redirect URI {REDIRECT}", "invalid_redirect_uri"),
     (
-        refused("invalid_client_metadata", "no \x1b localhost"),
+        oauth_error("invalid_redirect_uri"),
+        f"does not accept the redirect URI {REDIRECT}",
+        "invalid_redirect_uri",
+    ),
+    (
+        oauth_error("invalid_client_metadata", "no \x1b localhost"),
         r"invalid_client_metadata \(no   localhost\)",
         "invalid_client_metadata",
     ),
@@ -178,7 +188,7 @@ REFUSALS: list[tuple[Any, str, str | None]] = [
 def test_registration_failed_reports_cause(reply: Any, text: str, error: str | None) -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(AuthorizationFailed, match=text) as caught:
-        who([(posted(REGISTER), reply)], store)
+        identity_of([(posted(REGISTER), reply)], store)
     assert caught.value.error == error
     assert store == {}
 
@@ -205,7 +215,7 @@ def store_of(**more: Any) -> dict[str, bytes]:
 )
 def test_registration_stored_is_reused_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
     script: Script = [] if recalled else [(posted(REGISTER), registered())]
-    identity = who(script, store, scopes=("a", "b"))
+    identity = identity_of(script, store, scopes=("a", "b"))
     assert identity.recalled is recalled
     assert identity.client_id == ("kept" if recalled else "test-client-id")
 
@@ -214,14 +224,14 @@ def test_registration_stored_is_reused_if_it_fits(store: dict[str, bytes], recal
 def test_registration_is_stored_with_secret() -> None:
     store: dict[str, bytes] = {}
     reply = registered(token_endpoint_auth_method=POST, client_secret_expires_at=5000, scope="a")
-    first = who([(posted(REGISTER), reply)], store)
-    again = who([], store, scopes=("a",))
+    first = identity_of([(posted(REGISTER), reply)], store)
+    again = identity_of([], store, scopes=("a",))
     assert (again.client_id, again.method, again.secret) == (first.client_id, first.method, first.secret)
     assert again.recalled
-    assert who([(posted(REGISTER), registered())], store, now=5000.0).recalled is False
+    assert identity_of([(posted(REGISTER), registered())], store, now=5000.0).recalled is False
     forever: dict[str, bytes] = {}
-    who([(posted(REGISTER), registered(client_secret_expires_at=0))], forever)
-    assert who([], forever, now=1e12).recalled
+    identity_of([(posted(REGISTER), registered(client_secret_expires_at=0))], forever)
+    assert identity_of([], forever, now=1e12).recalled
 
 
 OTHER = "http://localhost:1003"
@@ -231,19 +241,22 @@ OTHER = "http://localhost:1003"
 @pytest.mark.parametrize("members", [{}, {"issuer": AS}])
 def test_configured_credentials_other_issuer_fails(members: dict[str, Any]) -> None:
     store: dict[str, bytes] = {}
-    assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
-    assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+    assert identity_of([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+    assert identity_of([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
     with pytest.raises(
         AuthorizationFailed, match="now names the authorization server 'http://localhost:1003'"
     ):
-        who([], store, client_id="c", client_secret=SECRET, issuer_=OTHER, **members)
+        identity_of([], store, client_id="c", client_secret=SECRET, issuer_=OTHER, **members)
 
 
 @pytest.mark.requirement("AQ-7")
 def test_client_metadata_document_is_sent_to_any_issuer() -> None:
     store: dict[str, bytes] = {}
     for issuer in (AS, OTHER):
-        assert who([], store, client_metadata_url=CIMD, issuer_=issuer, metadata=SUPPORTED).client_id == CIMD
+        assert (
+            identity_of([], store, client_metadata_url=CIMD, issuer_=issuer, metadata=SUPPORTED).client_id
+            == CIMD
+        )
     assert store == {}
 
 

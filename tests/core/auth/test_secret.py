@@ -1,4 +1,4 @@
-"""What is secret hides itself, however it is printed."""
+"""Secrets hide their text, however they are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps show what they are about and nothing that is secret."""
+"""The reprs of steps show no secret."""
 
 from __future__ import annotations
 

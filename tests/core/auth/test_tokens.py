@@ -1,4 +1,4 @@
-"""Tokens: when they are renewed, what is kept of them, and what is made of a storage that is broken."""
+"""Tokens: when they are renewed, their stored form, and invalid stored data."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def made(**more: object) -> Tokens:
     ("expires_in", "expires_at", "renew_at"),
     [(3600, 4600.0, 4540.0), (100, 1100.0, 1090.0), (0, 1000.0, 1000.0), (None, None, None)],
 )
-def test_tokens_renew_time_table(expires_in: int | None, expires_at: float | None, renew_at: float | None) -> None:
+def test_tokens_renew_time_table(
+    expires_in: int | None, expires_at: float | None, renew_at: float | None
+) -> None:
     tokens = made(expires_in=expires_in)
     assert (tokens.expires_at, tokens.renew_at) == (expires_at, renew_at)
 
