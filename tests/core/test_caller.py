@@ -24,7 +24,7 @@ from mcp_core import (
     client_config,
 )
 from mcp_core import types as t
-from mcp_core._cache import _STALE
+from mcp_core._cache import _INVALIDATES
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -783,7 +783,7 @@ def test_after_a_failed_opening_it_tells_whether_to_try_again() -> None:
 
 def test_every_notification_that_it_knows_is_one_of_the_protocol() -> None:
     known = {row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()}
-    assert {*_STALE, "notifications/message"} <= known
+    assert {*_INVALIDATES, "notifications/message"} <= known
 
 
 # -- Over HTTP ----------------------------------------------------------------------------------------------------------------
