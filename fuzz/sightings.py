@@ -66,7 +66,7 @@ class Wire:
         self.body = b""
         self.ended = self.gone = self.deaf = False
         self.ids: list[bytes] = []
-        self.decoder = SseDecoder(most=_MOST)
+        self.decoder = SseDecoder(limit=_MOST)
         self.number: int | None = None  # of the last event
 
     @property

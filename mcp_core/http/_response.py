@@ -71,7 +71,7 @@ class Response:
                 )
             self._body = None
         elif self.good and is_event_stream(header(head, b"content-type")):
-            self.events = SseDecoder(last_id, most=most)
+            self.events = SseDecoder(last_id, limit=most)
 
     def __repr__(self) -> str:
         kind = "events" if self.events is not None else f"{len(self._body or b'')} bytes"

@@ -100,7 +100,7 @@ class Reply:
 
     @property
     def events(self) -> list[tuple[str, bytes, str, int | None]]:
-        decoder = SseDecoder(most=1 << 24)
+        decoder = SseDecoder(limit=1 << 24)
         decoder.feed(self.body)
         found = []
         while (event := decoder.next_event()) is not None:

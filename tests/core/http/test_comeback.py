@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def comeback(retry: int | None = None, entropy: Callable[[int], bytes] | None = None) -> Comeback:
     found = Comeback(HttpClientOptions(entropy=entropy))
-    decoder = SseDecoder(most=100)
+    decoder = SseDecoder(limit=100)
     decoder.feed(b"id: 7\n\n" if retry is None else b"retry: %d\nid: 7\n\n" % retry)
     assert decoder.next_event() is None
     found.heard(decoder, event=False)
@@ -69,7 +69,7 @@ def test_reconnect_after_event_resets_count() -> None:
     found = comeback()
     assert found.last_id == "7"
     assert [found.delay(), found.delay()] == [1, 2]
-    decoder = SseDecoder("7", most=100)
+    decoder = SseDecoder("7", limit=100)
     found.heard(decoder, event=False)
     assert found.delay() == 4
     found.heard(decoder, event=True)

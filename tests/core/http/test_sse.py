@@ -19,7 +19,7 @@ def decoded(
     pieces: Iterable[bytes], *, last_id: str = "", most: int = MOST
 ) -> tuple[list[SseEvent], str, int | None]:
     """The events, and what the stream has said last: an id, and how long to wait."""
-    decoder = SseDecoder(last_id, most=most)
+    decoder = SseDecoder(last_id, limit=most)
     events = []
     for piece in pieces:
         decoder.feed(piece)
@@ -218,7 +218,7 @@ def test_what_is_too_long(data: bytes, taken: bool, size: int) -> None:
 
 
 def test_events_before_the_one_that_is_too_long_are_given() -> None:
-    decoder = SseDecoder(most=MOST)
+    decoder = SseDecoder(limit=MOST)
     decoder.feed(b"id: 1\ndata: a\n\ndata: %bx\n\n" % LONGEST)
     assert decoder.next_event() == told(b"a", id="1")
     with pytest.raises(EventTooLong, match="an event of the stream has more than 40 bytes"):
@@ -238,7 +238,7 @@ def test_events_before_the_one_that_is_too_long_are_given() -> None:
     ],
 )
 def test_the_end_of_a_line_is_not_waited_for(begun: bytes, rest: bytes, at_once: bool) -> None:
-    decoder = SseDecoder(most=MOST)
+    decoder = SseDecoder(limit=MOST)
     decoder.feed(begun)
     assert decoder.next_event() is None
     decoder.feed(rest)
@@ -250,7 +250,7 @@ def test_the_end_of_a_line_is_not_waited_for(begun: bytes, rest: bytes, at_once:
 
 
 def test_short_lines_are_not_kept_as_objects() -> None:
-    decoder = SseDecoder(most=1_000_000)
+    decoder = SseDecoder(limit=1_000_000)
     for _ in range(1_000):
         decoder.feed(b"data: ab\n" * 100)
         assert decoder.next_event() is None
@@ -327,7 +327,7 @@ def test_what_is_written_reads_back(events: list[tuple[bytes, str | None, str | 
 
 
 def test_what_it_says_of_itself() -> None:
-    decoder = SseDecoder("3", most=MOST)
+    decoder = SseDecoder("3", limit=MOST)
     assert repr(decoder) == "<SseDecoder 0 bytes, last id '3'>"
     decoder.feed(b"data: a\ndat")
     assert decoder.next_event() is None
