@@ -492,7 +492,7 @@ class Endpoint:
     def lost(self, exchange: Exchange, now: float) -> None:
         """The client of `exchange` is gone."""
         self.now = now
-        self._quiet.drop(exchange)
+        self._quiet.discard(exchange)
         self.ready.pop(exchange, None)
         self._let_go(exchange)
 
@@ -504,7 +504,7 @@ class Endpoint:
             if not self._has_outlived(exchange):
                 exchange.conversation.touch()  # there may be room for more
         else:
-            self._quiet.drop(exchange)
+            self._quiet.discard(exchange)
             self._let_go(exchange)
 
     def break_off(self, exchange: Exchange, *, superseded: bool = False) -> None:
@@ -628,7 +628,7 @@ class Endpoint:
     def handle_timeout(self, now: float) -> None:
         """The time is `now`."""
         self.now = now
-        for exchange in self._quiet.take_due(now):
+        for exchange in self._quiet.pop_expired(now):
             self._quiet.add(exchange, now)
             if self._has_outlived(exchange):
                 continue

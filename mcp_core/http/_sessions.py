@@ -45,7 +45,7 @@ class Sessions(dict[bytes, "Session"]):
     def begun(self, session: Session, now: float) -> None:
         """Its handshake has come to its end, perhaps long ago."""
         if session in self.beginning:
-            self.beginning.drop(session)
+            self.beginning.discard(session)
             self.idle.add(session, now)
 
     def heard(self, session: Session, now: float) -> None:
@@ -56,8 +56,8 @@ class Sessions(dict[bytes, "Session"]):
     def end(self, session: Session) -> None:
         """It is over."""
         self.pop(session.id, None)
-        self.beginning.drop(session)
-        self.idle.drop(session)
+        self.beginning.discard(session)
+        self.idle.discard(session)
         session.close()
 
     def next_deadline(self) -> float | None:
@@ -69,9 +69,9 @@ class Sessions(dict[bytes, "Session"]):
 
     def handle_timeout(self, now: float) -> None:
         """The time is `now`."""
-        for session in self.beginning.take_due(now):
+        for session in self.beginning.pop_expired(now):
             self.end(session)
-        for session in self.idle.take_due(now):
+        for session in self.idle.pop_expired(now):
             if session.in_use:
                 self.idle.add(session, now)
             else:

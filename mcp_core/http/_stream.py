@@ -203,7 +203,7 @@ class EventLog:
         if shelf is None or stream not in shelf.streams:
             return
         stream.clear()
-        self._streams.drop(stream)
+        self._streams.discard(stream)
         self.bytes -= stream.counted
         shelf.bytes -= stream.counted
         stream.counted = 0
@@ -217,7 +217,7 @@ class EventLog:
 
     def expire(self, now: float) -> None:
         """Forget what is too old."""
-        for stream in self._streams.take_due(now):
+        for stream in self._streams.pop_expired(now):
             if stream.exchange is not None and stream.unsent:
                 self._streams.add(stream, now)  # somebody is there, and has still to take it
             else:
