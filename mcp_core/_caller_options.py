@@ -120,7 +120,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         lower_name = name.lower()
         if not _TOKEN.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a header")
+            raise ValueError(f"{name!r} is not a valid header name")
         if lower_name in _RESERVED or lower_name.startswith(_RESERVED_PREFIX):
             raise ValueError(f"the header {name} is set by the protocol")
         if lower_name in seen:

@@ -76,7 +76,7 @@ class Pending(abc.ABC):
 
     def asked(self, event: InputRequested) -> None:
         """Handle a result that requests input. Unless overridden, end with an error."""
-        self.end(None, RemoteProtocolError("the server asks for input, and nobody here gives it"))
+        self.end(None, RemoteProtocolError("the server requested input, which this request cannot answer"))
 
 
 class Turn(abc.ABC):

@@ -259,7 +259,7 @@ class Listenings:
             LocalProtocolError: it is not over.
         """
         if not subscription.over:
-            raise LocalProtocolError("only a listening that is over can be renewed")
+            raise LocalProtocolError("only a subscription that has ended can be renewed")
         self._begin(subscription, peer)
 
     def take_up(self, subscription: Listening, peer: Peer) -> None:
@@ -395,7 +395,7 @@ class Listenings:
 
 def _not_announced() -> LocalProtocolError:
     return LocalProtocolError(
-        "the server announces no changes of what is to be listened to", Fault.MISSING_CAPABILITY
+        "the server announces no changes of what was requested", Fault.MISSING_CAPABILITY
     )
 
 

@@ -202,7 +202,7 @@ class Inquiry:
             count = self._occurrences[digest] = self._occurrences.get(digest, 0) + 1
             key = f"{digest}.{count}"
         if self._asked.setdefault(key, question) != question:
-            raise LocalProtocolError(f"two different questions have the key {key!r}")
+            raise LocalProtocolError(f"two different input requests have the key {key!r}")
         answer = self._read(key, QUESTIONS[type(question)])
         return key, None if answer is None or problem(question, answer) else answer
 
@@ -298,7 +298,7 @@ class Inquiry:
         if not request.method.input_ok:
             return _cannot_ask(request.method)
         if request.peer.dialect.lacks(t.InputResponseParams, "request_state"):
-            return f"in revision {request.peer.dialect.version} a question is a request of its own"
+            return f"in revision {request.peer.dialect.version} an input request is a JSON-RPC request"
         return None
 
     def _check_returned(self, returned: t.InputRequiredResult) -> dict[str, t.InputRequest]:
@@ -331,7 +331,7 @@ class Inquiry:
         try:
             content = _read_state(self._ring.open(state, self._binding(), now))
         except Unreadable:
-            raise BadState("its content is none of ours") from None
+            raise BadState("its content was not written by this server") from None
         self.round = content.round
         self.state = content.handler_state
         # New responses to input requests that we sent are kept, even if this run ends before it
@@ -348,7 +348,7 @@ class Inquiry:
 
 
 def _cannot_ask(method: Method) -> str:
-    return f"{method.name} cannot ask for input: only a tool, a prompt or a resource can, while it is called, got or read"
+    return f"{method.name} cannot ask for input: only tools/call, prompts/get and resources/read can"
 
 
 def _request_digest(method: Method, params: Any) -> str:
@@ -511,7 +511,7 @@ class Rounds:
         responses: dict[str, Raw] = {}
         for key, question in self.questions.items():
             if key not in answers:
-                raise LocalProtocolError(f"{question.method} has no answer, so the request is not made again")
+                raise LocalProtocolError(f"{question.method} has no answer, so the request cannot be retried")
             responses[key] = Raw(self._dialect.encode(as_answer(question, answers[key])))
         if isinstance(self.params, Struct):
             self.params = replace(self.params, input_responses=responses or None, request_state=self._state)

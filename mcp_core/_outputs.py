@@ -64,7 +64,7 @@ class Outputs:
         try:
             schema = self._schema(data)
         except UnusableSchema as exc:
-            return f"cannot be checked, for its outputSchema is none: {exc}"
+            return f"cannot be checked, because its outputSchema is invalid: {exc}"
         if result.structured_content is UNSET:
             return "has an outputSchema and no structuredContent"
         fault = schema.fault_of(result.structured_content) if schema is not None else None

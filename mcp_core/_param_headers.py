@@ -78,7 +78,7 @@ def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
         name = _name(path, node)
         assert path is not None
         if name.lower() in names:
-            raise ValueError(f"{ANNOTATION} {name!r} stands twice (upper and lower case are the same)")
+            raise ValueError(f"{ANNOTATION} {name!r} is used twice (case does not matter)")
         if len(found) == MAX_HEADERS:
             raise ValueError(f"it has more than {MAX_HEADERS} properties with {ANNOTATION}")
         names.add(name.lower())
@@ -137,7 +137,7 @@ def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
             f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} cannot be part of a header's name"
         )
     if kind not in _TYPES:
-        actual = f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it says no single type"
+        actual = f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it has no single type"
         raise ValueError(
             f"{ANNOTATION} {name!r} is for properties of the types string, integer or boolean: of {_path_text(path)} {actual}"
         )

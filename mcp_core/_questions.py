@@ -163,7 +163,7 @@ def _find_messages_error(messages: Iterable[t.SamplingMessage]) -> str | None:
         if results and len(results) != len(blocks):
             return f"messages[{index}] mixes tool results with other content"
         if sorted(results) != sorted(pending):
-            return f"messages[{index}] does not answer the uses of tools before it, one by one"
+            return f"messages[{index}] does not answer each tool use before it"
         if (uses and message.role != "assistant") or (results and message.role != "user"):
             return f"messages[{index}]: assistants use tools and users give the results"
         pending = uses

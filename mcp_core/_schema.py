@@ -343,9 +343,7 @@ def _reject_external_references(schema: dict[str, Any], kind: Any) -> None:
             if isinstance(reference, str) and not reference.startswith("#"):
                 raise UnusableSchema(f"{key} at {place} is {reference!r}; only references within the schema")
         if place != "#" and kind.ID_OF(node):
-            raise UnusableSchema(
-                f"{place} has an identifier of its own; only references within the schema"
-            )
+            raise UnusableSchema(f"{place} has an identifier of its own; only references within the schema")
         if place != "#" and "$schema" in node:
             raise UnusableSchema(f"{place} has a dialect of its own; there is one for the whole schema")
 

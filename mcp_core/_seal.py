@@ -147,10 +147,10 @@ class KeyRing:
         if len(state) > self.longest:
             raise BadState(f"it has {len(state)} characters, more than {self.longest}")
         if not state.isascii():
-            raise BadState("it is none of ours")
+            raise BadState("it was not issued by this server")
         parts = state.encode().split(b".", 4)
         if len(parts) != 4 or parts[0] != _VERSION:
-            raise BadState("it is none of ours")
+            raise BadState("it was not issued by this server")
         _, name, encoded, signature = parts
         key = self._keys.get(name.decode())
         if key is None:

@@ -47,17 +47,17 @@ _SCHEMES: Final = {"ws": "http", "wss": "https"}
 _RESERVED: Final = re.compile(r"sec-websocket-|upgrade$")  # headers of the handshake itself
 
 _UNAUTHORIZED: Final = (
-    "no WebSocket: the server wants an access token, in headers={'authorization': 'Bearer ...'}"
+    "no WebSocket: the server requires an access token, in headers={'authorization': 'Bearer ...'}"
 )
 
-_HAS_BODY: Final = Refused(400, "a request for a WebSocket has no body")
+_HAS_BODY: Final = Refused(400, "a request for a WebSocket must have no body")
 _OTHER_VERSION: Final = Refused(
     426,
-    "version 13 of WebSocket is spoken here",
+    "only version 13 of WebSocket is supported",
     [(b"upgrade", _WEBSOCKET), (b"connection", _UPGRADE), (b"sec-websocket-version", _VERSION)],
 )
-_NO_KEY: Final = Refused(400, "sec-websocket-key has to stand once, and to be 16 bytes in base64")
-_NO_SUBPROTOCOL: Final = Refused(400, "the subprotocol mcp has to be offered: sec-websocket-protocol: mcp")
+_NO_KEY: Final = Refused(400, "sec-websocket-key must be given once, as 16 bytes in base64")
+_NO_SUBPROTOCOL: Final = Refused(400, "the subprotocol mcp must be offered: sec-websocket-protocol: mcp")
 
 
 # -- The server side -------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class Upgrade:
         assert len(key) == _KEY_SIZE
         scheme, _, rest = url.partition(":")
         if scheme.lower() not in _SCHEMES:
-            raise ValueError(f"a URL of ws or wss is needed, not {url!r}")
+            raise ValueError(f"a ws:// or wss:// URL is needed, not {url!r}")
         self.url = Url.parse(f"{_SCHEMES[scheme.lower()]}:{rest}")
         check_headers(headers)
         for name in headers:
@@ -168,10 +168,10 @@ class Upgrade:
         if _WEBSOCKET not in _elements(headers, b"upgrade") or _UPGRADE not in _elements(
             headers, b"connection"
         ):
-            return ConnectFailed("no WebSocket: the server switches to something else")
+            return ConnectFailed("no WebSocket: the server switched to another protocol")
         if _values(headers, b"sec-websocket-accept") != [_accept_key(self._key)]:
             return ConnectFailed(
-                "no WebSocket: the server has not read what it answers to; is a cache in between?"
+                "no WebSocket: sec-websocket-accept does not match the request; is there a cache in between?"
             )
         if header(head, b"sec-websocket-extensions") is not None:
             return ConnectFailed("no WebSocket: the server wants an extension that was not offered")

@@ -42,7 +42,7 @@ class HeadFault(Struct, frozen=True):
     reason: str
 
 
-REPEATED: Final = HeadFault(400, "A header that must be there once is there several times.")
+REPEATED: Final = HeadFault(400, "A header that may occur only once is repeated.")
 BAD_LENGTH: Final = HeadFault(400, "Content-Length is not one plain decimal number.")
 HUGE_BODY: Final = HeadFault(413, "The body is too large.")
 LONG_TARGET: Final = HeadFault(414, f"The target has more than {MAX_TARGET} bytes.")

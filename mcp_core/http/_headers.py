@@ -61,7 +61,7 @@ def decode_value(value: bytes) -> str:
             of UTF-8 text.
     """
     if not _VALUE.fullmatch(value):
-        raise ValueError("it has characters that do not belong into a header")
+        raise ValueError("it has characters that no header may have")
     value = value.strip(b" \t")
     if not (value.startswith(_BEGIN) and value.endswith(_END) and len(value) >= len(_BEGIN) + len(_END)):
         return value.decode("ascii")
@@ -72,8 +72,8 @@ def decode_value(value: bytes) -> str:
         data = b""
     # a2b_base64 ignores foreign characters, and is lenient about padding and leftover bits.
     if b2a_base64(data, newline=False) != encoded:
-        raise ValueError("it is marked as base64 and is none")
+        raise ValueError("it is marked as base64 but is not valid base64")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ValueError("it is base64 of something that is no UTF-8") from None
+        raise ValueError("its base64 is not UTF-8 text") from None

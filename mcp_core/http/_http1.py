@@ -93,7 +93,7 @@ _NO_HOST = HeadFault(400, "The Host header is missing.")
 _TWO_LENGTHS = HeadFault(400, "There are both Content-Length and Transfer-Encoding.")
 _OLD_CODING = HeadFault(400, "There is no Transfer-Encoding in HTTP/1.0.")
 _CODING = HeadFault(501, "The only Transfer-Encoding that is supported is chunked.")
-_OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+_OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are supported.")
 
 
 def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:

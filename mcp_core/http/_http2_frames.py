@@ -108,16 +108,16 @@ _NO_SETTINGS = Http2Fault(PROTOCOL_ERROR, "The first frame is not SETTINGS.")
 _LONG_FRAME = Http2Fault(FRAME_SIZE_ERROR, f"A frame has more than {_MAX_FRAME} bytes.")
 _SHORT_GOAWAY = Http2Fault(FRAME_SIZE_ERROR, "GOAWAY is too short.")
 _STRAY_GOAWAY = Http2Fault(PROTOCOL_ERROR, "GOAWAY is about the connection, and names a stream.")
-_BROKEN_BLOCK = Http2Fault(PROTOCOL_ERROR, "A frame stands within the head of a request.")
+_BROKEN_BLOCK = Http2Fault(PROTOCOL_ERROR, "Another frame interrupts the head of a request.")
 _LONG_BLOCK = Http2Fault(ENHANCE_YOUR_CALM, f"A head has more than {_MAX_BLOCK} bytes.")
 _MANY_CONTINUATIONS = Http2Fault(
     ENHANCE_YOUR_CALM, f"A head comes in more than {_MAX_CONTINUATIONS + 1} frames."
 )
 _LONG_SETTINGS = Http2Fault(ENHANCE_YOUR_CALM, "There are too many settings in one frame.")
 _MANY_RESETS = Http2Fault(ENHANCE_YOUR_CALM, "Too many streams are reset.")
-_MANY_IDLE = Http2Fault(ENHANCE_YOUR_CALM, "Too many frames bring nothing.")
-_MANY_UPDATES = Http2Fault(ENHANCE_YOUR_CALM, "Too many frames move windows.")
-_MANY_SMALL_FRAMES = Http2Fault(ENHANCE_YOUR_CALM, "Too many frames bring next to nothing.")
+_MANY_IDLE = Http2Fault(ENHANCE_YOUR_CALM, "Too many frames carry nothing.")
+_MANY_UPDATES = Http2Fault(ENHANCE_YOUR_CALM, "Too many WINDOW_UPDATE frames.")
+_MANY_SMALL_FRAMES = Http2Fault(ENHANCE_YOUR_CALM, "Too many DATA frames are very small.")
 
 
 class FrameWatch:

@@ -59,11 +59,15 @@ _CONNECTION_FIELDS: Final = frozenset(
 
 _NO_NAME = HeadFault(400, "The name of a header has characters that no name may have, or is out of order.")
 _BAD_VALUE = HeadFault(400, "The value of a header has control characters, or white space around it.")
-_CONNECTION_SPECIFIC = HeadFault(400, "A header is about one connection, and has no place in HTTP/2.")
-_PSEUDO = HeadFault(400, "There is not exactly one method, scheme and path, and nothing else with a colon.")
+_CONNECTION_SPECIFIC = HeadFault(400, "A header concerns one connection only, which HTTP/2 does not allow.")
+_PSEUDO = HeadFault(
+    400, "The pseudo-headers are not exactly one method, scheme and path, and at most one authority."
+)
 _NO_HOST = HeadFault(400, "The authority is missing.")
 _OTHER_AUTHORITY = HeadFault(400, "The authority and the Host header name different servers.")
-_BAD_TARGET = HeadFault(400, "The path is none, or has characters that must be percent-encoded.")
+_BAD_TARGET = HeadFault(
+    400, "The path has no slash at its start, or characters that must be percent-encoded."
+)
 _BAD_STATUS = HeadFault(400, "The status is not one number.")
 
 
@@ -150,7 +154,7 @@ def request_fields(head: RequestHead, scheme: str) -> Headers:
     fault = _fields_fault(fields_of_head, dict(fields_of_head))
     # Limits (431) are for the server to apply.
     if fault is not None and fault.status == 400:
-        raise ValueError(f"the request cannot be said in HTTP: {fault.reason}")
+        raise ValueError(f"the request cannot be sent over HTTP: {fault.reason}")
     return fields_of_head
 
 

@@ -188,7 +188,7 @@ def _encode_method(name: str) -> bytes:
     # The method's header has no encoding, so a method that would need it cannot be requested.
     value = name.encode("ascii", "replace")
     if encode_value(name) != value:
-        raise ValueError(f"the method {name[:_MAX_QUOTED]!r} cannot be said in a header")
+        raise ValueError(f"the method {name[:_MAX_QUOTED]!r} cannot be sent in a header")
     return value
 
 

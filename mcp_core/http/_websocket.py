@@ -376,9 +376,9 @@ class WebSocket:
         if _is_due(self._token_deadline, now):
             self._fail("policy", "the token has expired")
         elif _is_due(self._first_deadline, now):
-            self._fail("policy", "nothing was asked for too long")
+            self._fail("policy", "no message arrived in time")
         elif _is_due(self._slow_deadline, now) and self._growth < _MIN_PROGRESS and not self.paused:
-            self._fail("policy", "a message comes too slowly")
+            self._fail("policy", "a message arrives too slowly")
         else:
             if _is_due(self._slow_deadline, now):
                 self._slow_deadline = now + _SLOW_PERIOD
@@ -413,7 +413,7 @@ class WebSocket:
         now = self.now
         self._garbage_times = [*(time for time in self._garbage_times if time > now - _GARBAGE_PERIOD), now]
         if len(self._garbage_times) >= _MAX_GARBAGE:
-            self._fail("garbage", "what comes is no JSON")
+            self._fail("garbage", "the messages are not JSON")
             error = self._error
             self._error = None
             self.conn.close(error)  # at once, because more of it may follow

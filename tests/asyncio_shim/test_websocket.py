@@ -209,7 +209,7 @@ REFUSALS: list[tuple[bytes, str]] = [
     (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "no WebSocket: HTTP status 404"),
     (
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
-        "has not read",
+        "does not match the request",
     ),
     (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "cannot connect to 127.0.0.1:"),
     (b"", "cannot connect to 127.0.0.1:"),
@@ -348,7 +348,7 @@ def test_under_uvicorn(library: Any, version: str) -> None:
         url = f"ws://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
         try:
             with pytest.raises(
-                ConnectFailed, match="no WebSocket: the server wants an access token"
+                ConnectFailed, match="no WebSocket: the server requires an access token"
             ) as refused:
                 await connect(url).__aenter__()
             assert isinstance(refused.value.__cause__, AuthRequired)

@@ -417,7 +417,7 @@ def test_what_was_refused_before_is_forgotten() -> None:
 
 def test_only_what_is_over_is_renewed() -> None:
     consumer, listening = listening_to(TOOLS)
-    with pytest.raises(LocalProtocolError, match="is over"):
+    with pytest.raises(LocalProtocolError, match="has ended"):
         consumer.listenings.renew(listening, consumer.peer)
 
 

@@ -168,9 +168,9 @@ def test_nothing_else_may_ask(row: Method) -> None:
     run = Inquiry(RequestReceived(1, row, None, client(), b"{}"), RING, principal="", now=NOW)
     with pytest.raises(LocalProtocolError, match=f"{row.name} cannot ask for input"):
         run.ask(NAME)
-    with pytest.raises(LocalProtocolError, match="only a tool, a prompt or a resource can"):
+    with pytest.raises(LocalProtocolError, match="only tools/call, prompts/get and resources/read can"):
         run.look_up(NAME)
-    with pytest.raises(LocalProtocolError, match="only a tool, a prompt or a resource can"):
+    with pytest.raises(LocalProtocolError, match="only tools/call, prompts/get and resources/read can"):
         run.nested(t.InputRequiredResult(request_state="s"), bytes)
     for returned in (None, t.InputRequiredResult(request_state="s")):
         with pytest.raises(LocalProtocolError, match="cannot ask for input"):
@@ -182,9 +182,9 @@ def test_where_there_is_a_handshake_a_question_is_a_request(version: str) -> Non
     # What a stateful peer puts into the two members means nothing there.
     run = inquiry(received(peer=client(version), requestState="junk", inputResponses={"k": 1}))
     assert (run.state, run.responses) == (None, {})
-    with pytest.raises(LocalProtocolError, match="a question is a request of its own"):
+    with pytest.raises(LocalProtocolError, match="an input request is a JSON-RPC request"):
         run.ask(NAME)
-    with pytest.raises(LocalProtocolError, match="a question is a request of its own"):
+    with pytest.raises(LocalProtocolError, match="an input request is a JSON-RPC request"):
         run.required(NOW)
 
 
@@ -211,7 +211,7 @@ def test_the_key_is_the_question_and_how_often_it_was_asked() -> None:
 def test_a_key_stands_for_one_question() -> None:
     run = inquiry()
     assert asked(run, NAME, "k") == asked(run, NAME, "k") == "k"
-    with pytest.raises(LocalProtocolError, match="two different questions have the key 'k'"):
+    with pytest.raises(LocalProtocolError, match="two different input requests have the key 'k'"):
         run.ask(ROOTS, "k")
     assert list(run.required(NOW).input_requests or {}) == ["k"]
 
@@ -468,7 +468,7 @@ def test_whatever_a_peer_makes_up_is_refused(state: str) -> None:
 def test_content_that_others_sealed_with_our_keys_is_refused(content: bytes) -> None:
     run = inquiry()
     state = RING.seal(content, run._binding(), NOW)
-    with pytest.raises(BadState, match="its content is none of ours"):
+    with pytest.raises(BadState, match="its content was not written by this server"):
         inquiry(received(requestState=state))
 
 

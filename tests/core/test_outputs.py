@@ -68,7 +68,7 @@ def test_a_schema_that_is_none_is_told_and_not_passed_over(output: Any, why: str
     for nothing in ({}, UNSET):
         fault = known.fault_of("t", given(nothing))
         assert fault is not None
-        assert fault.startswith("cannot be checked, for its outputSchema is none: ")
+        assert fault.startswith("cannot be checked, because its outputSchema is invalid: ")
         assert why in fault
 
 

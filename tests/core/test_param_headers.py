@@ -85,22 +85,22 @@ BAD: list[Any] = [
     pytest.param(schema(a=prop(None)), "x-mcp-header is a string, not NoneType", id="null"),
     pytest.param(schema(a=prop(["A"])), "x-mcp-header is a string, not list", id="a list"),
     pytest.param(schema(a=prop(10**5000)), "x-mcp-header is a string, not int", id="a large number"),
-    pytest.param(schema(a=prop("A"), b=prop("A")), "'A' stands twice", id="twice"),
+    pytest.param(schema(a=prop("A"), b=prop("A")), "'A' is used twice", id="twice"),
     pytest.param(
-        schema(a=prop("region"), b=prop("REGION")), "'REGION' stands twice", id="twice but for case"
+        schema(a=prop("region"), b=prop("REGION")), "'REGION' is used twice", id="twice but for case"
     ),
-    pytest.param(schema(a=prop("A"), b=schema(c=prop("a"))), "'a' stands twice", id="twice, one inside"),
+    pytest.param(schema(a=prop("A"), b=schema(c=prop("a"))), "'a' is used twice", id="twice, one inside"),
     # The type.
     pytest.param(schema(a=prop(type="number")), TYPE + "its type is 'number'", id="number"),
     pytest.param(schema(a=prop(type="object")), TYPE + "its type is 'object'", id="object"),
     pytest.param(schema(a=prop(type="array")), TYPE + "its type is 'array'", id="array"),
     pytest.param(schema(a=prop(type="null")), TYPE + "its type is 'null'", id="null as a type"),
     pytest.param(schema(a=prop(type="String")), TYPE + "its type is 'String'", id="upper case"),
-    pytest.param(schema(a=prop(type=["string", "null"])), TYPE + "it says no single type", id="two types"),
-    pytest.param(schema(a=prop(type=["string"])), TYPE + "it says no single type", id="a list of one"),
-    pytest.param(schema(a=prop(type=None)), TYPE + "it says no single type", id="no type"),
+    pytest.param(schema(a=prop(type=["string", "null"])), TYPE + "it has no single type", id="two types"),
+    pytest.param(schema(a=prop(type=["string"])), TYPE + "it has no single type", id="a list of one"),
+    pytest.param(schema(a=prop(type=None)), TYPE + "it has no single type", id="no type"),
     pytest.param(
-        schema(a={"x-mcp-header": "A", "enum": ["x"]}), TYPE + "it says no single type", id="only values"
+        schema(a={"x-mcp-header": "A", "enum": ["x"]}), TYPE + "it has no single type", id="only values"
     ),
     # The place.
     pytest.param(prop(type="object"), UNREACHED, id="the root"),

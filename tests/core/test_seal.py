@@ -52,7 +52,7 @@ def test_no_character_can_be_changed_left_out_or_added() -> None:
         refusal(RING, STATE[:place] + STATE[place + 1 :])
         refusal(RING, STATE[:place])
         refusal(RING, STATE[:place] + character + STATE[place:])
-    assert "none of ours" in refusal(RING, "2" + STATE[1:])
+    assert "not issued by this server" in refusal(RING, "2" + STATE[1:])
     for more in ("-TAMPERED", "=", ".", "\n", " ", "A"):
         refusal(RING, STATE + more)
         refusal(RING, more + STATE)

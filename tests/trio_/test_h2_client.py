@@ -122,7 +122,7 @@ async def test_a_request_that_cannot_be_said_harms_no_other(header: tuple[bytes,
     async with playing() as play:
         exchange = await play.ask(b"{}", header).ends()
         assert isinstance(exchange.error, ValueError)
-        assert "cannot be said in HTTP" in str(exchange.error)
+        assert "cannot be sent over HTTP" in str(exchange.error)
         exchange, request = await play.asked()
         assert request.stream == 1
         await play.server.send(play.server.answer(1))

@@ -596,7 +596,7 @@ SAID: list[tuple[str, bytes, str]] = [
     ("a mask", message({}, mask=True), "masked"),
     ("no UTF-8", frame(TEXT, b"\xff", mask=False), "utf-8"),
     ("2^62 bytes", frame(TEXT, length=1 << 62, mask=False), "longer than 33554432 bytes"),
-    ("garbage", frame(TEXT, b"?", mask=False) * 3, "no JSON"),
+    ("garbage", frame(TEXT, b"?", mask=False) * 3, "not JSON"),
     ("nothing more", b"", "broke off"),
 ]
 
@@ -648,7 +648,7 @@ ANSWERS: list[tuple[bytes, str]] = [
     ),
     (
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
-        "has not read",
+        "does not match the request",
     ),
     (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP/1.1"),
     (b"\x15\x03\x01\x00\x02\x02\x46", r"speaks TLS; is its address wss:// instead\?"),

@@ -19,7 +19,7 @@ from tests.core.http.client_net import URL, Net, open_client, send_call
         ("ftp://a/", {}, "a URL of http or https is needed"),
         ("http://u:secret@a/", {}, "must not contain a user name or password"),
         (URL, {"Host": "x"}, "the header Host is set by the protocol"),
-        (URL, {"a b": "x"}, "no name of a header"),
+        (URL, {"a b": "x"}, "not a valid header name"),
         (URL, {"X": "a\r\nb: c"}, "the value of the header X"),
     ],
 )

@@ -136,9 +136,9 @@ def test_what_cannot_be_asked(url: str, headers: dict[str, str]) -> None:
 
 ANSWERS = [
     # status, headers beside or instead of those of a good one, the body, the error and its text
-    (101, {b"upgrade": b"h2c"}, b"", ConnectFailed, "something else"),
-    (101, {b"connection": b"close"}, b"", ConnectFailed, "something else"),
-    (101, {b"sec-websocket-accept": b"AAAA"}, b"", ConnectFailed, "has not read"),
+    (101, {b"upgrade": b"h2c"}, b"", ConnectFailed, "another protocol"),
+    (101, {b"connection": b"close"}, b"", ConnectFailed, "another protocol"),
+    (101, {b"sec-websocket-accept": b"AAAA"}, b"", ConnectFailed, "does not match the request"),
     (101, {b"sec-websocket-extensions": b"permessage-deflate"}, b"", ConnectFailed, "extension"),
     (101, {b"sec-websocket-protocol": b"graphql"}, b"", ConnectFailed, "does not speak mcp"),
     (101, {b"sec-websocket-protocol": b""}, b"", ConnectFailed, "does not speak mcp"),

@@ -83,7 +83,7 @@ def test_what_is_understood(value: bytes, text: str) -> None:
     assert decode_value(value) == text
 
 
-NONE = "it is marked as base64 and is none"
+NONE = "it is marked as base64 but is not valid base64"
 WRONG: list[Any] = [
     pytest.param(b"=?base64?SGVsbG8?=", NONE, id="no padding"),
     pytest.param(b"=?base64?SGVs!!!bG8=?=", NONE, id="not of the alphabet"),
@@ -95,13 +95,13 @@ WRONG: list[Any] = [
     pytest.param(b"=?base64?_-__?=", NONE, id="another alphabet"),
     pytest.param(b"=?base64?A?=", NONE, id="too little"),
     pytest.param(b"=?base64?=?=", NONE, id="padding alone"),
-    pytest.param(b"=?base64?/w==?=", "something that is no UTF-8", id="no UTF-8"),
-    pytest.param(b"=?base64?7aCA?=", "something that is no UTF-8", id="half of a surrogate pair"),
-    pytest.param(b"caf\xc3\xa9", "characters that do not belong into a header", id="UTF-8 as it is"),
-    pytest.param(b"caf\xe9", "characters that do not belong into a header", id="Latin-1"),
-    pytest.param(b"a\x7f", "characters that do not belong into a header", id="DEL"),
-    pytest.param(b"a\0b", "characters that do not belong into a header", id="NUL"),
-    pytest.param(b"a\r\nb", "characters that do not belong into a header", id="a line break"),
+    pytest.param(b"=?base64?/w==?=", "its base64 is not UTF-8 text", id="no UTF-8"),
+    pytest.param(b"=?base64?7aCA?=", "its base64 is not UTF-8 text", id="half of a surrogate pair"),
+    pytest.param(b"caf\xc3\xa9", "characters that no header may have", id="UTF-8 as it is"),
+    pytest.param(b"caf\xe9", "characters that no header may have", id="Latin-1"),
+    pytest.param(b"a\x7f", "characters that no header may have", id="DEL"),
+    pytest.param(b"a\0b", "characters that no header may have", id="NUL"),
+    pytest.param(b"a\r\nb", "characters that no header may have", id="a line break"),
 ]
 
 

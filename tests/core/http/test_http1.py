@@ -190,7 +190,7 @@ REASONS = [
     ("percent-encoded", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("different servers", b"GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("Host header is missing", b"GET / HTTP/1.1\r\n\r\n"),
-    ("several times", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+    ("is repeated", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
     ("plain decimal", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1,1\r\n\r\n"),
     ("both", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ("HTTP/1.0", b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -218,7 +218,7 @@ def test_a_field_with_one_value_comes_once_in_whatever_case(name: bytes) -> None
     assert head_fault(once + b"\r\n") is None
     twice = head_fault(once + b"X: a\r\n" + name.upper() + b": " + value + b"\r\n\r\n")
     assert twice is not None
-    assert twice.reason == "A header that must be there once is there several times."
+    assert twice.reason == "A header that may occur only once is repeated."
 
 
 @pytest.mark.parametrize(

@@ -150,18 +150,18 @@ REFUSED = {
     "something in a head": (
         HELLO + frame(HEADERS, 0, 1, b"x") + frame(PING, 0, 0, bytes(8)),
         PROTOCOL,
-        "within",
+        "interrupts",
     ),
-    "goaway in a head": (HELLO + frame(HEADERS, 0, 1, b"x") + goaway(0, 0), PROTOCOL, "within"),
+    "goaway in a head": (HELLO + frame(HEADERS, 0, 1, b"x") + goaway(0, 0), PROTOCOL, "interrupts"),
     "something in the head of no stream": (
         HELLO + frame(HEADERS, 0, 0, b"x") + goaway(0, 0),
         PROTOCOL,
-        "within",
+        "interrupts",
     ),
     "another head in a head": (
         HELLO + frame(HEADERS, 0, 1, b"x") + frame(CONTINUATION, 0, 3, b"x"),
         PROTOCOL,
-        "within",
+        "interrupts",
     ),
     "a long head": (
         HELLO
@@ -219,11 +219,11 @@ FLOODS = {
     "empty data": (frame(DATA, 0, 1), 200, "nothing"),
     "goaways": (goaway(0, 0), 200, "nothing"),
     "what nobody knows": (frame(UNKNOWN), 200, "nothing"),
-    "windows": (frame(WINDOW_UPDATE, 0, 0, number(1)), 1_000, "windows"),
-    "crumbs": (frame(DATA, 0, 1, b"x"), 1_000, "next to nothing"),
-    "larger crumbs": (frame(DATA, 0, 1, bytes(63)), 1_000, "next to nothing"),
-    "padding": (frame(DATA, PADDED, 1, b"\xff" + bytes(255)), 1_000, "next to nothing"),
-    "padded crumbs": (frame(DATA, PADDED, 1, bytes(319)), 1_000, "next to nothing"),
+    "windows": (frame(WINDOW_UPDATE, 0, 0, number(1)), 1_000, "WINDOW_UPDATE"),
+    "crumbs": (frame(DATA, 0, 1, b"x"), 1_000, "very small"),
+    "larger crumbs": (frame(DATA, 0, 1, bytes(63)), 1_000, "very small"),
+    "padding": (frame(DATA, PADDED, 1, b"\xff" + bytes(255)), 1_000, "very small"),
+    "padded crumbs": (frame(DATA, PADDED, 1, bytes(319)), 1_000, "very small"),
 }
 
 

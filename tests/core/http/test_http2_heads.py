@@ -224,5 +224,5 @@ def test_no_answer_has_what_no_header_may_have(header: tuple[bytes, bytes]) -> N
 
 
 def test_no_request_has_what_no_header_may_have() -> None:
-    with pytest.raises(ValueError, match="cannot be said"):
+    with pytest.raises(ValueError, match="cannot be sent"):
         request_fields(RequestHead(b"GET", b"/", [(b"host", b"a"), (b"x", b"a\nb")]), "https")

@@ -361,7 +361,7 @@ def test_a_method_that_no_header_can_say(method: str) -> None:
     if not method:
         assert request_headers(row, {}, VERSION)[1] == (b"mcp-method", b"")
         return
-    with pytest.raises(ValueError, match=r"cannot be said in a header|surrogates not allowed"):
+    with pytest.raises(ValueError, match=r"cannot be sent in a header|surrogates not allowed"):
         request_headers(row, {}, VERSION)
 
 

@@ -361,7 +361,7 @@ def test_input_request_in_a_custom_method_raises(version: str) -> None:
     other.asks(2, "acme/by_hand")
     assert [message["error"]["code"] for message in other.said()] == [-32603, -32603]
     assert [str(exc) for exc in other.runtime.reports] == [
-        f"acme/{name} cannot ask for input: only a tool, a prompt or a resource can, while it is called, got or read"
+        f"acme/{name} cannot ask for input: only tools/call, prompts/get and resources/read can"
         for name in ("ask", "by_hand")
     ]
 
@@ -454,7 +454,7 @@ def required(talk: Stage) -> Any:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda state: "made up", "it is none of ours"),
+        (lambda state: "made up", "it was not issued by this server"),
         (lambda state: state[:-1] + ("A" if state[-1] != "A" else "B"), "it was altered"),
         (
             lambda state: "1.other." + state.split(".", 2)[2],

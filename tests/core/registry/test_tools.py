@@ -345,7 +345,7 @@ UNUSABLE: list[Any] = [
     (elsewhere, "'Zone' is not on a property that is reached from the root through `properties` alone"),
     (fraction, "of 'zone' its type is 'number'"),
     (spaced, "'My Zone' of 'zone' cannot be part of a header's name"),
-    (twice, "'ZONE' stands twice"),
+    (twice, "'ZONE' is used twice"),
 ]
 
 
