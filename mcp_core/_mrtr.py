@@ -61,7 +61,7 @@ _canonical: Final = msgspec.json.Encoder(order="sorted").encode
 _read_any: Final[Callable[[Raw], Any]] = reader(Any)
 
 
-# -- The server side -------------------------------------------------------------------------------
+# -- The server side -----------------------------------------------------------------------------
 
 
 class NeedInput(BaseException):
@@ -383,7 +383,7 @@ def _without_undeclared_context(question: t.InputRequest, peer: Peer) -> t.Input
     return replace(question, params=replace(question.params, include_context=None))
 
 
-# -- The same input requests to a stateful peer ----------------------------------------------------
+# -- The same input requests to a stateful peer --------------------------------------------------
 
 
 def as_request(
@@ -435,7 +435,7 @@ def _message_in(dialect: Dialect, message: t.SamplingMessage) -> t.SamplingMessa
     return replace(message, content=message.content[0])
 
 
-# -- The client side -------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 def pause_before(retry: int) -> float:

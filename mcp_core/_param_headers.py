@@ -62,7 +62,7 @@ _read_members = reader(dict[str, Raw] | list[Raw] | str | float | bool | None)  
 _read_value = reader(Any)
 
 
-# -- Schemas ---------------------------------------------------------------------------------------
+# -- Schemas -------------------------------------------------------------------------------------
 
 
 def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
@@ -148,7 +148,7 @@ def _path_text(path: tuple[str, ...]) -> str:
     return repr(".".join(path)[:MAX_NAME])
 
 
-# -- Values ----------------------------------------------------------------------------------------
+# -- Values --------------------------------------------------------------------------------------
 
 
 def param_values(headers: ParamHeaders, arguments: Arguments) -> list[tuple[str, str]]:

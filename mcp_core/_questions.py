@@ -107,7 +107,7 @@ def require(questions: Iterable[t.InputRequest], peer: Peer) -> None:
         )
 
 
-# -- Valid input requests and responses ------------------------------------------------------------
+# -- Valid input requests and responses ----------------------------------------------------------
 
 
 class FormSchema(t.Shape):
@@ -227,7 +227,7 @@ def _find_range_error(number: float, minimum: float | None, maximum: float | Non
     return None
 
 
-# -- The client side -------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 def check_question(question: t.InputRequest, capabilities: t.ClientCapabilities) -> None:

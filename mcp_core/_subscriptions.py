@@ -137,7 +137,7 @@ def by_asking(dialect: Dialect) -> bool:
     return LISTEN in dialect.receives[Role.SERVER]
 
 
-# -- The server side -------------------------------------------------------------------------------
+# -- The server side -----------------------------------------------------------------------------
 
 
 class Notice(Struct):
@@ -207,7 +207,7 @@ class Interests:
         """The number of listen requests that have not ended."""
         return len(self._subscriptions) - (None in self._subscriptions)
 
-    # -- Subscribe and unsubscribe -----------------------------------------------------------------
+    # -- Subscribe and unsubscribe ----------------------------------------------------------------
 
     def remember(self, dialect: Dialect) -> None:
         """Subscribe the session to all lists, after a handshake.
@@ -310,7 +310,7 @@ class Interests:
             raise LocalProtocolError(f"at most {max_uris} URIs can be watched at once", Fault.BUSY)
         self._uri_count += len(resources)
 
-    # -- Changes to send ---------------------------------------------------------------------------
+    # -- Changes to send --------------------------------------------------------------------------
 
     def publish(self, change: Change) -> bool:
         """Record a change. Return True if this peer is to be notified of it."""

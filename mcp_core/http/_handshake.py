@@ -60,7 +60,7 @@ _NO_KEY: Final = Refused(400, "sec-websocket-key must be given once, as 16 bytes
 _NO_SUBPROTOCOL: Final = Refused(400, "the subprotocol mcp must be offered: sec-websocket-protocol: mcp")
 
 
-# -- The server side -------------------------------------------------------------------------------
+# -- The server side -----------------------------------------------------------------------------
 
 
 def is_upgrade(head: RequestHead) -> bool:
@@ -99,7 +99,7 @@ def accepted(head: RequestHead) -> Headers:
     ]
 
 
-# -- The client side -------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 class Upgrade:
@@ -182,7 +182,7 @@ class Upgrade:
         return None
 
 
-# -- Both sides ------------------------------------------------------------------------------------
+# -- Both sides ----------------------------------------------------------------------------------
 
 
 def _accept_key(key: bytes) -> bytes:

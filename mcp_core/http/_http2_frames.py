@@ -199,7 +199,7 @@ class FrameWatch:
         """True if the peer's preface is complete: its first SETTINGS frame has arrived."""
         return self._settled and not self._left
 
-    # -- What the driver reports -------------------------------------------------------------------
+    # -- What the driver reports ------------------------------------------------------------------
 
     def answered(self) -> None:
         """Count a stream that was completed without error."""
@@ -215,7 +215,7 @@ class FrameWatch:
         self._resets += 1
         self._check_counts()
 
-    # -- Received bytes ----------------------------------------------------------------------------
+    # -- Received bytes ---------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> bytes:
         """Check received bytes. Return those to pass to h2, and none once there is a `fault`."""

@@ -45,7 +45,7 @@ _SINGLE_HEADERS: Final = frozenset((PROTOCOL_VERSION, METHOD, NAME))
 _MAX_QUOTED: Final = 64
 
 
-# -- The server side -------------------------------------------------------------------------------
+# -- The server side -----------------------------------------------------------------------------
 
 
 class Mirror:
@@ -155,7 +155,7 @@ def _display_name(header: bytes) -> str:
     return header.decode("ascii").title().replace("Mcp-Protocol", "MCP-Protocol")
 
 
-# -- The client side -------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 def request_headers(row: Method, params: Any, version: str, mirrored: ParamHeaders | None = None) -> Headers:

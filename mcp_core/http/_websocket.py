@@ -199,7 +199,7 @@ class WebSocket:
         self._ping_pending = False
         self._write_timeout = math.inf
 
-    # -- Input -------------------------------------------------------------------------------------
+    # -- Input ------------------------------------------------------------------------------------
 
     def frame_begins(self, length: int) -> None:
         """Check the length of a text or continuation frame, whose head has arrived."""
@@ -275,7 +275,7 @@ class WebSocket:
         self.now = now
         self._fail("own fault", "internal error")
 
-    # -- What to do now ----------------------------------------------------------------------------
+    # -- What to do now ---------------------------------------------------------------------------
 
     @property
     def over(self) -> bool:
@@ -385,7 +385,7 @@ class WebSocket:
                 self._growth = 0
             self._check_keep_alive(now)
 
-    # -- How it ends -------------------------------------------------------------------------------
+    # -- How it ends ------------------------------------------------------------------------------
 
     def _check_keep_alive(self, now: float) -> None:
         if self.paused or self._write_deadline is not None:
