@@ -1,4 +1,4 @@
-"""`client_config`: what a client says about itself because of its options, and which options are wrong."""
+"""`client_config`: the configuration for a client's options, and which options are invalid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_core._caller_options import check_headers, check_level
 from tests.core.helpers import A, B, C, D, E
 
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+def test_client_config_without_options_has_defaults() -> None:
     config = client_config({})
     assert config.capabilities == t.ClientCapabilities()
     assert config.info == t.Implementation(name="mcp-trio", version=__version__)
@@ -21,7 +21,7 @@ def test_nothing_is_said_that_was_not_asked_for() -> None:
     assert config.keep_alive is None
 
 
-def test_everything_that_can_be_said() -> None:
+def test_client_config_takes_every_option() -> None:
     info = t.Implementation(name="mine", version="3")
     options: CallerOptions = {
         "versions": [E, A],
@@ -59,7 +59,7 @@ def test_everything_that_can_be_said() -> None:
         ((E,), {"sampling": {"tools": {}}, "roots": {}, "elicitation": {"form": {}, "url": {}}}),
     ],
 )
-def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], declared: Any) -> None:
+def test_client_config_capabilities_fit_each_revision(versions: tuple[str, ...], declared: Any) -> None:
     options: CallerOptions = {
         "on_elicit": lambda params: None,
         "on_sample": lambda params: None,
@@ -84,14 +84,12 @@ def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], decla
         ({"on_roots": "file:///"}, TypeError, "several places"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_starts(
-    options: Any, error: type[Exception], words: str
-) -> None:
+def test_client_config_invalid_option_raises(options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         client_config(options)
 
 
-def test_levels() -> None:
+def test_check_level_unknown_raises() -> None:
     for level in t.LOGGING_LEVELS:
         check_level(level)
     with pytest.raises(ValueError, match="no log level"):
@@ -125,7 +123,7 @@ def test_levels() -> None:
         ("Mcp-Param-Region", "x", "set by the protocol"),
     ],
 )
-def test_headers(name: str, value: str, problem: str | None) -> None:
+def test_check_headers_invalid_raises(name: str, value: str, problem: str | None) -> None:
     if problem is None:
         check_headers({name: value})
     else:
@@ -133,6 +131,6 @@ def test_headers(name: str, value: str, problem: str | None) -> None:
             check_headers({name: value})
 
 
-def test_a_header_twice() -> None:
+def test_check_headers_repeated_name_raises() -> None:
     with pytest.raises(ValueError, match="given twice"):
         check_headers({"X-A": "1", "x-a": "2"})
