@@ -124,7 +124,8 @@ class Listening(Pending):
             self.losses += 1
             self.id = None
             return
-        self.over = self.settled = True
+        self.over = True
+        self.settled = True
         self._error = error
         self.wake()
 
@@ -197,7 +198,8 @@ class Listening(Pending):
             self.wake()
 
     def closed(self) -> None:
-        self.over = self.settled = True
+        self.over = True
+        self.settled = True
         self._changed.clear()
         self.wake()
 
@@ -300,7 +302,8 @@ class Listenings:
     def take(self, event: Event) -> None:
         """Handle an event: a change, the end, or a new session. Responses go to the tokens."""
         if isinstance(event, NotificationReceived):
-            method, params = event.method.name, event.params
+            method = event.method.name
+            params = event.params
             if method == ACKNOWLEDGED:
                 for subscription in self._recipients(params):
                     subscription.acknowledged(params.notifications)

@@ -14,7 +14,7 @@ responses. In earlier revisions each input request is a JSON-RPC request of its 
 3. A response belongs to an input request, not to a line of the handler. Its key is a digest of the
    input request and its number of occurrence, so that tasks may ask in any order.
 
-Which input requests and responses are valid is in `_questions.py`.
+Which input requests and responses are valid is in `_kinds.py`.
 """
 
 from __future__ import annotations
@@ -342,7 +342,8 @@ class Inquiry:
 
     def _binding(self) -> Binding:
         if self._bound is None:
-            method, params = self._request.method, self._request.params
+            method = self._request.method
+            params = self._request.params
             self._bound = Binding(self._principal, method.name, _request_digest(method, params))
         return self._bound
 

@@ -3,7 +3,7 @@
 A change is a level, not an event: it means "read again", so one notification is worth as much as a
 hundred. A subscription is a set of `Change`s, and what is still to be sent is a subset of it. A
 client that does not read costs no more than what it subscribed to, and never misses the last
-change. The client side is `_listening.py`.
+change. The client side is `ClientSubscriptions`.
 
 1. Until 2025-11-25 a session gets changes of all lists unasked, and of a resource after
    `resources/subscribe`. Since 2026-07-28 it gets what a `subscriptions/listen` requested, with the

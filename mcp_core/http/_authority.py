@@ -117,8 +117,8 @@ class Gate:
             its port: `"mcp.example.com"`, `"mcp.example.com:8443"`.
         origins: pages of other origins that may send requests, as browsers write them:
             `"https://app.example.com"`.
-        scheme: "https" for a server that does TLS itself, so that a page loaded over http has
-            another origin. None behind a proxy, where the scheme is unknown.
+        scheme: the scheme of the server, if it is known: with "https" a page of the same host that
+            was loaded over http has another origin. None behind a proxy, where it is unknown.
 
     Raises:
         ValueError: one of `hosts` or `origins` is malformed.

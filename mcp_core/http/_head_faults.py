@@ -1,6 +1,6 @@
 """Limits on the head of a request, and why a head is rejected, for every version of HTTP.
 
-HTTP/1.1 (`_http1.py`) and HTTP/2 (`_http2_heads.py`) share these, so that no spelling passes one of
+HTTP/1.1 (`_http1.py`) and HTTP/2 (`_http2_headers.py`) share these: no spelling passes one of
 them that the other rejects. Errors that only one version can have are in its own file.
 """
 

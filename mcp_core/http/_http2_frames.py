@@ -196,7 +196,7 @@ class FrameWatch:
 
     @property
     def settled(self) -> bool:
-        """True if the peer's preface is complete: its first SETTINGS frame has arrived."""
+        """True if the peer's first SETTINGS frame has arrived, and no payload is incomplete."""
         return self._settled and not self._left
 
     # -- What the driver reports ------------------------------------------------------------------
@@ -384,7 +384,8 @@ def rst_stream(id: int, code: int) -> bytes:
 def goaway(last_id: int | None, code: int, reason: str = "") -> bytes:
     """Encode a GOAWAY frame.
 
-    `last_id` is None for a warning of shutdown: all streams that arrive until then are served.
+    Without a `last_id` it only announces shutdown: streams that arrive before the final GOAWAY are
+    still served.
     """
     last = _LAST_ID if last_id is None else last_id
     payload = last.to_bytes(4, "big") + code.to_bytes(4, "big") + reason.encode()

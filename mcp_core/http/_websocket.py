@@ -2,7 +2,7 @@
 
 No revision of MCP has this transport. As a custom transport (2026-07-28, basic/transports, Custom
 Transports) it changes neither messages nor the order of events. How it is opened is in
-`_handshake.py`; bytes, masks and opcodes are in `_spelling.py`.
+`_websocket_upgrade.py`; bytes, masks and opcodes are in `_websocket_frames.py`.
 
 1. Every error ends in a Close frame with a code of `CODES`. Messages before it are processed, what
    is queued is sent, running requests are cancelled, and then the peer has a moment to close too.

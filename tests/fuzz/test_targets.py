@@ -172,18 +172,18 @@ def _misfit(self: _signature.ArgumentReader, arguments: Any, first: Exception) -
     raise _signature.Misfit("no")
 
 
-def _end_and_keep_the_type(self: _sse.SseDecoder) -> _sse.SseEvent | None:
+def _dispatch_and_keep_type(self: _sse.SseDecoder) -> _sse.SseEvent | None:
     type = self._type
-    event = _end(self)
+    event = _dispatch_event(self)
     self._type = type
     return event
 
 
-def _add_without_limit(self: _sse.SseDecoder, value: bytes) -> None:
+def _append_without_limit(self: _sse.SseDecoder, value: bytes) -> None:
     self._data = value if self._data is None else bytes(self._data) + b"\n" + value
 
 
-_end = _sse.SseDecoder._end
+_dispatch_event = _sse.SseDecoder._dispatch_event
 
 
 def _cut_off(self: Any, frames: Any, opcode: Any, bits: Any, data: bytes, fin: bool) -> Any:
@@ -233,8 +233,8 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("signature", _signature, "_argument_schema", _schema_without_required),
     ("signature", _signature.ArgumentReader, "_read_whole_numbers", _misfit),
     ("uri_template", _uri_matcher, "_decode_segment", _uri_matcher._decode),
-    ("sse", _sse.SseDecoder, "_end", _end_and_keep_the_type),
-    ("sse", _sse.SseDecoder, "_add", _add_without_limit),
+    ("sse", _sse.SseDecoder, "_dispatch_event", _dispatch_and_keep_type),
+    ("sse", _sse.SseDecoder, "_append_data", _append_without_limit),
     ("sse", _sse, "_one_line", lambda value, what: value),
     ("headers", _headers, "_PLAIN", re.compile(r"[ -~]*")),
     ("headers", _mirror, "agrees", lambda text, value: text.lower() == str(value).lower()),
@@ -254,9 +254,9 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
     ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
     ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),
-    ("http2", _http2_heads, "_NO_VALUE", re.compile(rb"[\0\r]")),
-    ("http2", _http2_heads, "_OF_CONNECTIONS", frozenset()),
-    ("websocket", _spelling, "_CONTROL", 1),
+    ("http2", _http2_heads, "_INVALID_IN_VALUE", re.compile(rb"[\0\r]")),
+    ("http2", _http2_heads, "_CONNECTION_FIELDS", frozenset()),
+    ("websocket", _spelling, "_FIRST_CONTROL", 1),
     ("websocket", _spelling._Lengths, "frame_outbound", _cut_off),
 ]
 
