@@ -94,7 +94,7 @@ def test_a_megabyte_either_way() -> None:
 
 def test_a_long_message_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as a part of it leaves."""
-    monkeypatch.setattr("mcp_core.http._spelling._PIECE", 100)
+    monkeypatch.setattr("mcp_core.http._spelling._CHUNK", 100)
 
     async def main() -> None:
         info = Implementation(name="c" * 500, version="1")
@@ -117,7 +117,7 @@ def test_a_long_message_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_silence_is_filled_with_pings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._websocket._PING", 0.02)
+    monkeypatch.setattr("mcp_core.http._websocket._PING_INTERVAL", 0.02)
 
     async def play(wire: ServerConnection, message: Any) -> None:
         await wire.send(answer(message, DONE))
@@ -131,7 +131,7 @@ def test_a_silence_is_filled_with_pings(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_who_does_not_live_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._websocket._PING", 0.05)
+    monkeypatch.setattr("mcp_core.http._websocket._PING_INTERVAL", 0.05)
 
     async def die(wire: ServerConnection, message: Any) -> None:
         wire.transport.pause_reading()
