@@ -470,7 +470,7 @@ async def test_a_failure_while_taking_does_not_jam_the_pump() -> None:
 async def test_what_it_shows() -> None:
     here = Recorder()
     assert repr(here.link) == f"<Link {here.conn!r}>"
-    here.link._break()
+    here.link._abort()
     assert repr(here.link) == f"<Link {here.conn!r}, broken>"
-    here.link._break()  # breaking twice is breaking once
+    here.link._abort()  # breaking twice is breaking once
     assert len(here.of(ConnectionClosed)) == 1
