@@ -439,7 +439,7 @@ async def test_much_is_passed_on_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_stuck_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_child, "_STALL", 0.05)
+    monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.05)
     with our_stderr(monkeypatch) as seen:
         source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read(); os.write(2, b'end')"
         async with spawn(python(source), grace=PATIENT) as child:

@@ -663,8 +663,8 @@ async def test_a_server_that_goes_away_ends_every_call_at_once(
         if how == "says its last half word":
             await wire.stream.send_all(b'{"jsonrpc":"2.0","id":')
         if how == "breaks":
-            client._carrier._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
-            client._carrier._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
+            client._transport._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
+            client._transport._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
         else:
             await wire.stream.aclose()
         for caller in callers:
@@ -681,7 +681,7 @@ async def test_a_server_that_no_longer_listens_is_noticed_at_the_next_call(nurse
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         await wire.hear()
-        client._carrier._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
+        client._transport._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
         with pytest.raises(ConnectionLost, match="the connection broke"):
             await client.ping()
         await caller.ended.wait()

@@ -147,7 +147,7 @@ async def test_closing_is_not_given_up(autojump_clock: MockClock, nursery: trio.
             await closer.ended.wait()
         assert trio.current_time() - start == pytest.approx(1.0)
         with pytest.raises(trio.ClosedResourceError):
-            await client._carrier._stream.send_all(b"x")  # type: ignore[attr-defined]
+            await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
         assert b"\n" not in (await wire.stream.receive_some())  # it never read: half a message is what it has
 
 
@@ -164,7 +164,7 @@ async def test_the_block_ends_while_another_task_closes(
     await closer.ended.wait()
     assert closer.error is None
     with pytest.raises(trio.ClosedResourceError):
-        await client._carrier._stream.send_all(b"x")  # type: ignore[attr-defined]
+        await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
     await wire.stream.aclose()
 
 

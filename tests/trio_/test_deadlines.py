@@ -55,7 +55,7 @@ async def test_one_that_is_put_off_is_met_then(met: Met, autojump_clock: MockClo
         deadline.move(now + 10)
         await trio.sleep(1)
     assert met.at == []
-    assert repr(met._deadlines) == "<Deadlines, 1 to look at>"
+    assert repr(met._deadlines) == "<Deadlines, 1 to check>"
     await trio.sleep(100)
     assert met.at == [("it", 109)]
 
@@ -77,7 +77,7 @@ async def test_one_that_is_not_wanted_any_more_is_not_met(met: Met, autojump_clo
     dropped.move(20)  # by somebody who does not know
     await trio.sleep(100)
     assert met.at == []
-    assert repr(met._deadlines) == "<Deadlines, 0 to look at>"
+    assert repr(met._deadlines) == "<Deadlines, 0 to check>"
 
 
 async def test_one_in_the_past_is_met_at_once(met: Met, autojump_clock: MockClock) -> None:

@@ -68,7 +68,7 @@ async def test_a_conversation(version: str, monkeypatch: MonkeyPatch) -> None:
         await trio.testing.wait_all_tasks_blocked()
         for words in "one", "two":
             assert (await client.call_tool("t", {"words": words})).text == words
-        assert repr(client._carrier).endswith(": 0 under way>>")
+        assert repr(client._transport).endswith(": 0 under way>>")
     opening = {D: ["initialize", "notifications/initialized", "GET"], E: ["server/discover"]}[version]
     closing = {D: ["DELETE"], E: []}[version]
     assert server.heard() == [*opening, CALL, CALL, *closing]
@@ -262,7 +262,7 @@ async def test_a_call_that_is_left_takes_its_connection_with_it_and_no_other(
         assert not other.ended.is_set()
         told = server.requests[-1].rpc_method == "notifications/cancelled"
         assert told is (version == D)
-        assert "1 under way" in repr(client._carrier)
+        assert "1 under way" in repr(client._transport)
         # Where the server has to be told, that takes a connection, which is kept.
         assert server.live == (2 if told else 1)
         server.answers[CALL] = DONE
@@ -448,7 +448,7 @@ async def test_closing_ends_what_is_pending(
             closing.start_soon(client.aclose)
         await pending.ended.wait()
         assert isinstance(pending.error, ConnectionLost)
-        assert "0 under way" in repr(client._carrier)
+        assert "0 under way" in repr(client._transport)
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
     assert ("DELETE" in server.heard()) is (version == D)

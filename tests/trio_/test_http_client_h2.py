@@ -145,7 +145,7 @@ async def test_a_call_that_is_left_leaves_the_connection_to_others(
         await one.ended.wait()
         await trio.sleep(6)
         assert not other.ended.is_set()
-        assert "1 under way" in repr(client._carrier)
+        assert "1 under way" in repr(client._transport)
         server.answers[CALL] = DONE
         await client.call_tool("t")
         other.scope.cancel()

@@ -62,7 +62,7 @@ async def test_what_is_sent_is_told_before_it_is_written() -> None:
 
 
 async def test_an_endless_line_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_trace, "_LONGEST", 5)
+    monkeypatch.setattr(_trace, "_MAX_LINE", 5)
     told, got = await received([b"123", b"456", b"789\n"])
     assert told == [("received", b"123456"), ("received", b"789")]
     assert got == b"123456789\n"
