@@ -223,7 +223,7 @@ async def test_a_session_that_the_server_has_lost_is_begun_anew(servers: Servers
 async def end_session(client: Client, url: str) -> None:
     """End the session of a client behind its back."""
     place = Url.parse(url)
-    session = client._transport._carriage.http._transport.session  # type: ignore[attr-defined]
+    session = client._transport._requests.http._transport.session  # type: ignore[attr-defined]
     connection = await Way(*place.origin).dial()
     headers = [(b"host", place.authority), (b"mcp-session-id", session)]
     statuses: list[Any] = []

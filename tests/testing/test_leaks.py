@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def undo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
     """What the tests leave behind for the watch is cleared away for the watch that watches them."""
-    monkeypatch.setattr(_leaks, "_PATIENCE", 0.02)
+    monkeypatch.setattr(_leaks, "_TIMEOUT", 0.02)
     with ExitStack() as stack:
         yield stack
 
@@ -200,7 +200,7 @@ def test_a_thread_that_trio_keeps_is_not_left_behind_but_one_that_it_gave_up_is(
     assert kind == "thread"
     assert "block" in name
     stop.set()
-    monkeypatch.setattr(_leaks, "_PATIENCE", 1.0)
+    monkeypatch.setattr(_leaks, "_TIMEOUT", 1.0)
     assert watch.left() == []
 
 

@@ -294,7 +294,7 @@ async def test_nobody_waits_for_ever_under_a_mock_clock(
 
 
 async def test_nobody_waits_for_ever_by_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_trio.testing._peer._PATIENCE", 0.01)
+    monkeypatch.setattr("mcp_trio.testing._peer._TIMEOUT", 0.01)
     peer, _ = pair()
     with pytest.raises(AssertionError, match=r"^expected ping, but nothing came within 0\.01 s"):
         await peer.expect("ping")

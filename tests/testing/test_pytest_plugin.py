@@ -20,7 +20,7 @@ pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
 
 def pytest_configure():
     from mcp_trio.testing import _leaks
-    _leaks._PATIENCE = 0.02  # what is left behind here is there to stay
+    _leaks._TIMEOUT = 0.02  # what is left behind here is there to stay
 """
 
 SETTINGS = """

@@ -190,7 +190,7 @@ async def test_a_client_that_is_cancelled_keeps_what_it_was_given(world: World) 
             await world.waits.wait()
             nursery.cancel_scope.cancel()
         world.paused.set()
-    assert "CANARY-token-2" in str(storage._kept)
+    assert "CANARY-token-2" in str(storage._values)
 
 
 @pytest.mark.parametrize(
@@ -603,7 +603,7 @@ async def test_a_login_elsewhere_holds_nobody_up(world: World, tmp_path: Path) -
 async def test_who_holds_the_storage_for_too_long_is_not_waited_for(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_trio._authorization._LOCKED", 0.1)
+    monkeypatch.setattr("mcp_trio._authorization._LOCK_TIMEOUT", 0.1)
     storage = FileStorage(tmp_path)
     unlock = storage.lock(f"tokens:{world.url}")
     assert unlock is not None
@@ -681,7 +681,7 @@ def test_what_auth_may_be() -> None:
 
 async def test_nobody_comes_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
-    monkeypatch.setattr("mcp_trio._h11_loopback._LONGEST", 0.05)
+    monkeypatch.setattr("mcp_trio._h11_loopback._LOGIN_TIMEOUT", 0.05)
     with pytest.raises(ConnectFailed, match="nobody came back"):
         async with opened(world, Login(storage=MemoryStorage())):
             pass

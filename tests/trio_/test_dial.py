@@ -249,7 +249,7 @@ async def test_a_server_that_hangs_up(authority: trustme.CA) -> None:
 
 
 async def test_a_handshake_that_never_ends(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dial, "_CONNECT", 0.05)
+    monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
         while await stream.receive_some():
@@ -352,7 +352,7 @@ async def test_what_does_not_stay_http_goes_through_a_tunnel() -> None:
 async def test_a_proxy_that_is_spoken_to_by_tls(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_dial, "_system_tls", lambda: ours(authority))
+    monkeypatch.setattr(_dial, "_system_tls_context", lambda: ours(authority))
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy, theirs(authority, "127.0.0.1")) as there:

@@ -120,7 +120,7 @@ async def test_the_longest_body() -> None:
 
 
 async def test_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fetch, "_LONGEST", 0.05)
+    monkeypatch.setattr(_fetch, "_TIMEOUT", 0.05)
     with pytest.raises(FetchFailed, match="did not answer within"):
         await got(OK + b"content-length: 5\r\n\r\nx", hang=True)
 
@@ -205,7 +205,7 @@ async def test_an_address_that_is_silent_has_its_share_of_the_time(monkeypatch: 
 
     here = trio.socket.getaddrinfo
     async with listening(serve) as port:
-        monkeypatch.setattr(_fetch, "_LONGEST", 1.2)
+        monkeypatch.setattr(_fetch, "_TIMEOUT", 1.2)
         monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
         monkeypatch.setattr(trio, "open_tcp_stream", connect_here)
         reply = await fetch(HttpRequest("GET", f"http://name.example:{port}/"), allow=anywhere)
@@ -220,11 +220,11 @@ async def test_an_address_that_is_silent_has_its_share_of_the_time(monkeypatch: 
 async def test_whoever_has_no_time_left_gets_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = trio.current_time
     with trio.CancelScope() as scope:
-        ways = [Way("http", "127.0.0.1", 9, proxy=None)]
+        connectors = [Way("http", "127.0.0.1", 9, proxy=None)]
         scope.deadline = clock() + 1
         monkeypatch.setattr(trio, "current_time", lambda: clock() + 2)
         with pytest.raises(FetchFailed, match="did not let us connect"):
-            await _fetch._connected(ways)
+            await _fetch._connect(connectors)
 
 
 async def test_what_the_other_end_wrote_is_not_told() -> None:

@@ -149,13 +149,13 @@ async def test_a_browser_that_does_not_stay_for_the_page_has_come_back() -> None
     await theirs.send_all(f"{GOOD} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     await theirs.aclose()
     step = Browse("https://as.example/?state=s", loopback.redirect_uri)
-    found = await loopback._asked(cast("trio.SocketStream", ours), step)
+    found = await loopback._handle_request(cast("trio.SocketStream", ours), step)
     assert found == f"{loopback.redirect_uri}?state=s&code={CANARY}"
     loopback.close()
 
 
 async def test_a_connection_that_says_nothing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_h11_loopback, "_REQUEST", 0.05)
+    monkeypatch.setattr(_h11_loopback, "_REQUEST_TIMEOUT", 0.05)
     async with waiting() as (loopback, _):
         async with await connected(loopback) as stream:
             assert await stream.receive_some() == b""

@@ -280,7 +280,7 @@ async def test_a_server_that_does_not_speak_http2_after_all() -> None:
 
 
 async def test_a_server_that_never_says_what_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dial, "_CONNECT", 0.05)
+    monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
         while await stream.receive_some():

@@ -291,7 +291,7 @@ async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]
         return stream()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Way, "_connected", reach)
+        patch.setattr(Way, "_connect", reach)
         yield
 
 
