@@ -381,14 +381,14 @@ def test_whatever_comes_nothing_is_left(frames: list[bytes], size: int, stops: b
             connection = served.connections[0]
             kept = (
                 connection._streams,
-                connection._poked,
+                connection._ready,
                 connection._unsent,
-                connection._bodies,
-                connection._waiting,
+                connection._open_bodies,
+                connection._stream_deadlines,
             )
             assert not any(kept)
-            assert not connection._unwanted
-            assert connection._held == 0
+            assert not connection._drain_deadlines
+            assert connection._body_bytes == 0
         assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
 
     ears = Ears(logging.WARNING)

@@ -395,7 +395,7 @@ async def test_only_so_much_of_it_is_thrown_away(much: bool, autojump_clock: Moc
 async def test_incomplete_bodies_hold_so_much_and_the_oldest_goes_on(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._HELD", 130_000)
+    monkeypatch.setattr("mcp_trio._h2_server._MAX_BODY_BYTES", 130_000)
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -418,7 +418,7 @@ async def test_incomplete_bodies_hold_so_much_and_the_oldest_goes_on(
 async def test_more_of_a_body_than_there_is_room_for_ends_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._HELD", 0)
+    monkeypatch.setattr("mcp_trio._h2_server._MAX_BODY_BYTES", 0)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.send(post(1), post(3), *[frame(DATA, 0, 3, b"x" * 16_384)] * 3)
@@ -573,7 +573,7 @@ async def test_who_goes_takes_all_his_requests_along(half: bool, autojump_clock:
         await wait()
         assert [exchange.gone_at for exchange in site.exchanges] == [7, 7, 7]
         assert not served.open
-        assert served.connections[0]._held == 0
+        assert served.connections[0]._body_bytes == 0
 
 
 async def test_a_disconnect_at_every_byte_of_a_request() -> None:
@@ -654,7 +654,7 @@ async def test_a_client_that_takes_its_leave_gets_its_answers(code: int, autojum
 
 
 async def test_a_connection_that_has_carried_much_ends_in_good_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._REQUESTS", 3)
+    monkeypatch.setattr("mcp_trio._h2_server._MAX_REQUESTS", 3)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         for id in 1, 3:
@@ -703,7 +703,7 @@ async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptu
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("place", ["_receive", "_send_bodies", "_set_deadline", "_wait_no_longer", "_read"])
+@pytest.mark.parametrize("place", ["_receive", "_send_bodies", "_set_deadline", "_on_deadline", "_read"])
 async def test_a_fault_of_the_connection_ends_it(
     place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:

@@ -53,11 +53,11 @@ def test_only_so_many_are_remembered() -> None:
     for number in range(100):
         for _ in range(3):
             ours.decode(encoder.encode([(b"x", b"%d" % number)]), raw=True)
-        assert len(ours._known) <= 8  # type: ignore[attr-defined]
+        assert len(ours._cache) <= 8  # type: ignore[attr-defined]
     encoder.encode([(b"x", b"y" * 2_000)])
     long = b"".join([b"\0\x01a\x01b"] * 300)
     ours.decode(long, raw=True)
-    assert long not in ours._known  # type: ignore[attr-defined]
+    assert long not in ours._cache  # type: ignore[attr-defined]
 
 
 def test_requests_that_are_alike_are_judged_once() -> None:
