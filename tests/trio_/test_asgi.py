@@ -1,4 +1,4 @@
-"""The ASGI application on trio: the conversations that it has on asyncio too, and what is trio's: lifespans, cancellation, runs."""
+"""The ASGI application on trio: scenarios shared with asyncio, lifespans and cancellation."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-async def test_the_conversations_of_both_runtimes(scenario: Callable[[Make], Awaitable[list[Call]]]) -> None:
+async def test_trio_asgi_conversation_works_as_on_asyncio(
+    scenario: Callable[[Make], Awaitable[list[Call]]],
+) -> None:
     assert await scenario(asgi)
 
 
 class Lived:
-    """A lifespan that can be watched, and made to fail."""
+    """A lifespan that records its calls, and can be made to fail."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -53,13 +55,13 @@ class Lived:
                 raise self.fails["out"]
 
 
-# -- With a lifespan -------------------------------------------------------------------------------------------------------------
+# -- With a lifespan -----------------------------------------------------------------------------
 
 
-async def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
+async def test_trio_asgi_lifespan_runs_the_server_lifespan() -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
-    for _ in range(2):  # it may be served again
+    for _ in range(2):  # it can be served again
         async with hosting(app) as host:
             assert lived.seen == ["in"]
             assert text_of(await host.calling(1, "value").end()) == "alive"
@@ -80,7 +82,7 @@ async def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
         ),
     ],
 )
-async def test_a_lifespan_that_fails(
+async def test_trio_asgi_lifespan_failure_is_reported_and_logged(
     stage: str, said: list[dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     lived = Lived()
@@ -97,7 +99,7 @@ async def test_a_lifespan_that_fails(
     assert str(record.exc_info[1]) == "no disk"
 
 
-async def test_at_the_end_handlers_are_cancelled_and_their_clients_told(autojump_clock: None) -> None:
+async def test_trio_asgi_shutdown_cancels_handlers_and_answers_clients(autojump_clock: None) -> None:
     neutral = Neutral()
     async with hosting(asgi(neutral.server)) as host:
         session = await host.session()
@@ -111,7 +113,7 @@ async def test_at_the_end_handlers_are_cancelled_and_their_clients_told(autojump
     assert stream.complete
 
 
-async def test_a_handler_may_come_to_its_end_first(autojump_clock: None) -> None:
+async def test_trio_asgi_shutdown_lets_handlers_finish_first(autojump_clock: None) -> None:
     neutral = Neutral()
     async with trio.open_nursery() as nursery:
         async with hosting(asgi(neutral.server)) as host:
@@ -129,7 +131,7 @@ async def test_a_handler_may_come_to_its_end_first(autojump_clock: None) -> None
     assert text_of(call) == "went on"
 
 
-async def test_a_lifespan_that_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+async def test_trio_asgi_lifespan_cancelled_cancels_handlers(caplog: pytest.LogCaptureFixture) -> None:
     lived = Lived()
     neutral = Neutral(lifespan=lived)
     app = asgi(neutral.server)
@@ -148,10 +150,10 @@ async def test_a_lifespan_that_is_cancelled(caplog: pytest.LogCaptureFixture) ->
     assert not caplog.records
 
 
-# -- Without one: for these it is the run that ends it, and so each has a run of its own ------------------------------------------
+# -- Without a lifespan: the run ends the application, so each test has a run of its own ---------
 
 
-def test_who_is_told_of_no_lifespan_begins_with_the_first_request() -> None:
+def test_trio_asgi_without_lifespan_starts_at_the_first_request() -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -170,7 +172,7 @@ def test_who_is_told_of_no_lifespan_begins_with_the_first_request() -> None:
         lived.seen.clear()
 
 
-def test_a_beginning_that_fails_is_tried_again() -> None:
+def test_trio_asgi_start_failure_is_retried() -> None:
     lived = Lived()
     lived.fails["in"] = OSError("no disk")
     app = asgi(Neutral(lifespan=lived).server)
@@ -189,7 +191,7 @@ def test_a_beginning_that_fails_is_tried_again() -> None:
     assert lived.seen == ["in", "in", "out"]
 
 
-def test_who_gives_up_during_the_beginning_does_not_end_it() -> None:
+def test_trio_asgi_start_survives_a_cancelled_request() -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -209,7 +211,9 @@ def test_who_gives_up_during_the_beginning_does_not_end_it() -> None:
 @pytest.mark.parametrize(
     "error", [OSError("no disk"), BaseExceptionGroup("", [SystemExit(3), OSError("no disk")])]
 )
-def test_an_end_that_fails_is_told_to_the_log(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+def test_trio_asgi_lifespan_failure_at_the_end_is_logged(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -225,10 +229,10 @@ def test_an_end_that_fails_is_told_to_the_log(error: BaseException, caplog: pyte
     assert record.exc_info[1] is error
 
 
-# -- One request -------------------------------------------------------------------------------------------------------------------
+# -- One request ---------------------------------------------------------------------------------
 
 
-async def test_a_request_whose_task_is_cancelled() -> None:
+async def test_trio_asgi_request_task_cancelled_cancels_the_handler() -> None:
     neutral = Neutral()
     async with hosting(asgi(neutral.server)) as host:
         call = host.calling(1, "wait")
@@ -240,7 +244,7 @@ async def test_a_request_whose_task_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("tool", ["echo", "count"])
-async def test_a_server_to_which_nothing_can_be_sent(tool: str) -> None:
+async def test_trio_asgi_send_oserror_ends_the_request(tool: str) -> None:
     async with hosting(asgi(Neutral().server)) as host:
         call = host.begin("POST", [HOST], None)
         call.refuses = OSError("gone")
@@ -251,7 +255,7 @@ async def test_a_server_to_which_nothing_can_be_sent(tool: str) -> None:
         assert call.said == []
 
 
-async def test_what_goes_wrong_in_the_server_is_the_servers_to_hear() -> None:
+async def test_trio_asgi_errors_of_the_server_propagate() -> None:
     neutral = Neutral()
     async with hosting(asgi(neutral.server)) as host:
         early = host.begin("POST", host.calling(1, "echo").scope["headers"], None)
@@ -269,7 +273,7 @@ async def test_what_goes_wrong_in_the_server_is_the_servers_to_hear() -> None:
         await neutral.until(lambda: neutral.seen == ["cancelled"])
 
 
-async def test_a_client_that_goes_while_nothing_is_taken() -> None:
+async def test_trio_asgi_disconnect_during_a_blocked_send_ends_the_request() -> None:
     neutral = Neutral()
     async with hosting(asgi(neutral.server)) as host:
         call = host.calling(1, "flood", arguments={"number": 1000})
@@ -280,7 +284,7 @@ async def test_a_client_that_goes_while_nothing_is_taken() -> None:
         assert call.said == []
 
 
-async def test_a_silence_is_filled_and_an_idle_session_ends(autojump_clock: None) -> None:
+async def test_trio_asgi_silent_stream_gets_comments_and_idle_session_expires(autojump_clock: None) -> None:
     neutral = Neutral()
     options = HttpOptions(gate=Gate(None), comment=15, limits=HttpLimits(idle=60))
     async with hosting(AsgiApp(neutral.server, "/mcp", options), patience=1000) as host:
@@ -294,13 +298,13 @@ async def test_a_silence_is_filled_and_an_idle_session_ends(autojump_clock: None
         assert (await session.calling(2, "echo").end()).status == 404
 
 
-async def test_other_scopes() -> None:
+async def test_trio_asgi_unknown_scope_type_raises() -> None:
     async with hosting(asgi(Neutral().server)) as host:
         with pytest.raises(ValueError, match="knows no 'telephone'"):
             await host.call(type="telephone").end()
 
 
-# -- In frameworks -----------------------------------------------------------------------------------------------------------------
+# -- In frameworks -------------------------------------------------------------------------------
 
 
 def mounted(app: App, where: str) -> Any:
@@ -334,10 +338,11 @@ def mounted(app: App, where: str) -> Any:
     ],
 )
 @pytest.mark.parametrize("root", ["", "/behind/a/proxy"])
-def test_mounted_in_another_application(where: str, path: str, root: str) -> None:
+def test_trio_asgi_mounted_in_a_framework_works(where: str, path: str, root: str) -> None:
     async def main() -> None:
         app = mounted(asgi(Neutral().server), where)
-        # It is the framework that is told of the lifespan, and does not tell ours.
+        # The server tells the framework of the lifespan, which does not pass it on to our
+        # application.
         async with hosting(app, root=root) as host:
             called = await host.calling(1, "echo", arguments={"text": "hi"}, path=path).end()
             assert text_of(called) == "hi"
@@ -351,8 +356,8 @@ def test_mounted_in_another_application(where: str, path: str, root: str) -> Non
     trio.run(main)
 
 
-def test_a_framework_may_hand_on_its_lifespan() -> None:
-    """What the README shows: the application lives as long as that in which it is mounted."""
+def test_trio_asgi_framework_can_run_the_lifespan() -> None:
+    """As in the README: the application lives as long as the one in which it is mounted."""
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -366,10 +371,10 @@ def test_a_framework_may_hand_on_its_lifespan() -> None:
     assert lived.seen == ["in", "out"]
 
 
-# -- Mistakes ----------------------------------------------------------------------------------------------------------------------
+# -- Mistakes ------------------------------------------------------------------------------------
 
 
-def test_on_asyncio_it_says_what_to_do() -> None:
+def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
     async def main() -> None:
         app = asgi(Neutral().server)
         for scope in ({"type": "lifespan"}, {"type": "http"}):
@@ -385,12 +390,12 @@ def test_on_asyncio_it_says_what_to_do() -> None:
 @pytest.mark.parametrize(
     "options", [{"hosts": ["*.example.com"]}, {"origins": ["example.com"]}, {"hosts": "a"}]
 )
-def test_names_that_are_none_are_refused_at_once(options: dict[str, Any]) -> None:
+def test_trio_asgi_invalid_host_or_origin_raises_at_once(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"is not a host|is not an origin|is a list"):
         asgi(Server("x"), **options)
 
 
-async def test_how_it_shows_itself() -> None:
+async def test_trio_asgi_repr() -> None:
     app = asgi(Neutral().server)
     assert re.fullmatch(r"<AsgiApp of <Server .*>, None>", repr(app))
     async with hosting(app):

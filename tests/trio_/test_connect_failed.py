@@ -1,6 +1,7 @@
-"""What a user reads when `connect(url)` comes to nothing: the cause and, where there is one, the cure; no method that he never called.
+"""Error texts of `connect(url)`: the cause and, where there is one, the cure. No internal names.
 
-Each row is a server of this machine that plays its part in bytes, on a real socket. Names and certificates are in `test_dial.py`.
+Each row is a server on this machine that sends bytes on a real socket. Names and certificates are
+tested in `test_dial.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ REFUSAL = '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no host 
 
 
 def answering(status: str, body: str = "<html>", type: str = HTML, **headers: str) -> Serve:
-    """Answers each request so."""
+    """Return a server that answers every request with this response."""
     lines = [f"HTTP/1.1 {status}", f"content-type: {type}", f"content-length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     answer = "\r\n".join([*lines, "", body]).encode()
@@ -51,7 +52,7 @@ def answering(status: str, body: str = "<html>", type: str = HTML, **headers: st
 
 
 def saying(words: bytes, *, first: bool = False) -> Serve:
-    """Says something, at once or when it is spoken to, and waits."""
+    """Return a server that sends `words`, at once or after the first bytes, and waits."""
 
     async def serve(stream: trio.abc.Stream) -> None:
         if not first:
@@ -102,7 +103,9 @@ async def why(url: str, *versions: str) -> McpTrioError:
     ("serve", "text"), FAILURES, ids=lambda each: each[:60] if isinstance(each, str) else ""
 )
 @pytest.mark.parametrize("versions", [(), (D,)], ids=["any revision", D])
-async def test_the_cause_and_the_cure(serve: Serve, text: str, versions: tuple[str, ...]) -> None:
+async def test_connect_http_failure_names_cause_and_cure(
+    serve: Serve, text: str, versions: tuple[str, ...]
+) -> None:
     async with listening(serve) as port:
         error = await why(f"http://127.0.0.1:{port}/mcp", *versions)
     assert str(error) == text
@@ -110,14 +113,14 @@ async def test_the_cause_and_the_cure(serve: Serve, text: str, versions: tuple[s
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "405 No"])
-async def test_what_may_be_a_server_of_another_era(status: str) -> None:
+async def test_connect_http_failure_suggests_an_older_revision(status: str) -> None:
     async with listening(answering(status)) as port:
         error = await why(f"http://127.0.0.1:{port}/mcp", E)
     assert str(error).startswith(f"the server does not speak {E} (HTTP status {status[:3]} ")
     assert str(error).endswith(f"{IS_THIS}). Allow an older revision to connect with a handshake.")
 
 
-async def test_nobody_listens() -> None:
+async def test_connect_http_refused_names_the_address() -> None:
     async with listening(hang_up) as port:
         pass
     assert str(await why(f"http://127.0.0.1:{port}/mcp")) == (
@@ -125,7 +128,7 @@ async def test_nobody_listens() -> None:
     )
 
 
-async def test_with_tls_and_without() -> None:
+async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
     async with listening(hang_up, theirs(trustme.CA(), "127.0.0.1")) as port:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")).startswith(
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate; if"
