@@ -76,7 +76,7 @@ async def test_client_attack_is_rejected(
     name: str,
 ) -> None:
     bad = ATTACKS[name]
-    monkeypatch.setattr(_fetch, "_LONGEST", bad.patience)
+    monkeypatch.setattr(_fetch, "_TIMEOUT", bad.patience)
     bad.set_up(world)
     with trio.fail_after(30):
         if bad.later is None:
