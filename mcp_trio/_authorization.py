@@ -85,7 +85,7 @@ class Login:
         free = self.profile.interactive and urlsplit(self.profile.redirect_uri).port == 0
         if callable(self.browse) and free:
             raise ValueError(
-                "nobody listens for a browse of yours: say in profile.redirect_uri where its page leads to"
+                "a browse function needs a redirect URI: set profile.redirect_uri to where its page redirects"
             )
 
 
@@ -280,7 +280,7 @@ class Authorization:
             return await self._loopback.answer(step)
         if not isinstance(callback, str) or not answers(step, callback):
             raise AuthorizationFailed(
-                "what the browser came back with is no answer to this login. Log in again."
+                "the URL that browse returned is not the redirect of this login. Log in again."
             )
         return callback
 

@@ -376,7 +376,7 @@ class _Lines:
             try:
                 self._on_line(line.decode(errors="replace"))
             except Exception:  # noqa: BLE001  the user's code failed; stderr must still be read
-                _log.exception("the stderr callback %r failed and is called no more", self._on_line)
+                _log.exception("the stderr callback %r failed and is not called again", self._on_line)
                 self._on_line = None
 
     def close(self) -> None:

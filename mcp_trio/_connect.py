@@ -88,7 +88,7 @@ def connect(
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
     if prior_knowledge and not (isinstance(target, str) and target.lower().startswith("http://")):
-        raise ValueError("prior_knowledge is for a server at http://: others say themselves what they speak")
+        raise ValueError("prior_knowledge is for a server at http://: others negotiate the protocol")
     if isinstance(target, Server):
         return _connect_memory(target, options)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):

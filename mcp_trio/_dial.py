@@ -132,7 +132,7 @@ class Way:
                 found = find_proxy(scheme, host, port)
                 self._proxy = Proxy.parse(found) if found is not None else None
             except ValueError as exc:
-                raise ConnectFailed(f"{exc}; the environment says so") from None
+                raise ConnectFailed(f"{exc}; the environment names it") from None
         elif proxy is not None:
             self._proxy = Proxy.parse(proxy)
 
@@ -255,7 +255,7 @@ async def _open(host: str, port: int, where: str) -> trio.SocketStream:
     except OSError as exc:
         raise ConnectFailed(f"cannot connect to {where}: {_reason(exc)}") from exc
     except UnicodeError as exc:
-        raise ConnectFailed(f"cannot connect to {where}: {host!r} is no name of a host") from exc
+        raise ConnectFailed(f"cannot connect to {where}: {host!r} is not a host name") from exc
     _detect_dead_peer(stream)
     return stream
 
@@ -309,7 +309,7 @@ async def _start_tls(
     negotiated = tls.selected_alpn_protocol()
     if negotiated not in (None, _HTTP1, preferred):
         raise ConnectFailed(
-            f"the SSLContext given for {where} leads to {negotiated}, and {preferred} is spoken here"
+            f"the SSLContext given for {where} negotiated {negotiated}, and {preferred} is expected here"
         )
     return tls
 

@@ -70,7 +70,7 @@ async def _fetch(
     try:
         url = Url.parse(request.url)
     except ValueError as exc:
-        raise FetchFailed("that is no URL of a server") from exc
+        raise FetchFailed("that is not the URL of a server") from exc
     connectors = await _connectors(url, allow, tls, proxy)
     async with open_quiet_nursery() as nursery:
         for connector in connectors:
@@ -85,7 +85,7 @@ async def _fetch(
         except ConnectionLost as exc:
             raise FetchFailed(str(exc)) from exc
         except ValueError as exc:
-            raise FetchFailed("it cannot be said in HTTP") from exc
+            raise FetchFailed("it cannot be sent over HTTP") from exc
         finally:
             await client.aclose()
 
@@ -162,7 +162,7 @@ async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
     except trio.socket.gaierror as exc:
         raise FetchFailed(f"there is no host {url.host}; is the name right?") from exc
     except (OSError, UnicodeError) as exc:
-        raise FetchFailed(f"{url.host!r} is no name of a host") from exc
+        raise FetchFailed(f"{url.host!r} is not a host name") from exc
     addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
     allowed = [address for address in addresses if allow(address)]
     if not allowed:
@@ -172,7 +172,7 @@ async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
 
 def _forbidden(host: str) -> FetchFailed:
     return FetchFailed(
-        f"{host} is an address of this machine or of a private network, and what a server names is not fetched from there"
+        f"{host} is an address of this machine or of a private network, and URLs that a server names are not fetched from there"
     )
 
 
@@ -186,7 +186,7 @@ def _head(request: HttpRequest, url: Url) -> RequestHead:
     try:
         headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers]
     except UnicodeError as exc:
-        raise FetchFailed("it cannot be said in HTTP") from exc
+        raise FetchFailed("it cannot be sent over HTTP") from exc
     return RequestHead(request.method.encode(), url.target, headers)
 
 

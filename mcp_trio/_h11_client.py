@@ -162,7 +162,7 @@ class H11Client:
 
     def _error_text(self, exc: h11.RemoteProtocolError) -> str:
         if not self._eof:
-            return f"the server's answer is no HTTP/1.1: {_without_quoted_bytes(exc)}"
+            return f"the server's answer is not HTTP/1.1: {_without_quoted_bytes(exc)}"
         if not self.heard:
             return "the server closed the connection without an answer"
         return "the server closed the connection in the middle of its answer"
@@ -197,7 +197,7 @@ def _require_http(beginning: bytes, scheme: str = "https") -> None:
     if beginning.startswith(_TLS_ALERT):
         raise ConnectionLost(f"the server speaks TLS; is its address {scheme}:// instead?")
     if not beginning.startswith(_VERSION[: len(beginning)]):
-        raise ConnectionLost("the server's answer is no HTTP/1.1; is something else listening there?")
+        raise ConnectionLost("the server's answer is not HTTP/1.1; is something else listening there?")
 
 
 async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers) -> None:
@@ -222,12 +222,12 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         raise ConnectFailed("it closed the connection") from None
     except h11.RemoteProtocolError as exc:
-        raise ConnectFailed(f"its answer is no HTTP/1.1: {exc}") from None
+        raise ConnectFailed(f"its answer is not HTTP/1.1: {exc}") from None
     if not 200 <= event.status_code < 300:
         reason = bytes(event.reason).decode("latin-1")
         raise ConnectFailed(f"it answered {event.status_code} {reason}".rstrip())
     if http.trailing_data[0]:
-        raise ConnectFailed("it spoke before it was spoken to")
+        raise ConnectFailed("it sent data right after its answer")
 
 
 async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Head, bytes]:
@@ -275,6 +275,6 @@ async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Hea
     except h11.RemoteProtocolError as exc:
         if response is None:
             reason = _without_quoted_bytes(exc)
-            raise ConnectFailed(f"the server's answer is no HTTP/1.1: {reason}") from None
+            raise ConnectFailed(f"the server's answer is not HTTP/1.1: {reason}") from None
     assert response is not None
     return response, body

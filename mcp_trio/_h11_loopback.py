@@ -47,7 +47,7 @@ _HEADERS: Final = [
     (b"connection", b"close"),
 ]
 _DONE: Final = b"<!doctype html><title>mcp-trio</title><p>Thank you: you can close this page and go back to the program.</p>"
-_NOT_FOUND: Final = b"<!doctype html><title>mcp-trio</title><p>Nobody has asked for this page.</p>"
+_NOT_FOUND: Final = b"<!doctype html><title>mcp-trio</title><p>This page belongs to no login in progress.</p>"
 
 
 async def _open_page(url: str) -> None:
@@ -92,8 +92,8 @@ class Loopback:
         port = parts.port
         if parts.scheme != "http" or port is None:
             raise AuthorizationFailed(
-                f"the browser would come back to {redirect_uri}, which is not a port of this machine: connect with a Login whose"
-                " browse knows how to get that"
+                f"the redirect URI {redirect_uri} is not a port of this machine: connect with a Login"
+                " whose browse returns the URL of the redirect"
             )
         problem: OSError | None = None
         ports = [port]
@@ -110,8 +110,8 @@ class Loopback:
             return cls(parts._replace(netloc=netloc).geturl(), listeners)
         assert problem is not None
         raise AuthorizationFailed(
-            f"the browser would come back to {redirect_uri}, and nobody can listen there ({problem.strerror}); is another program"
-            " doing that?"
+            f"cannot listen at the redirect URI {redirect_uri} ({problem.strerror}); is another program"
+            " listening there?"
         ) from problem
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Loopback:
                         with scope:
                             callback = await self._handle_request(stream, step)
                     if callback is None:
-                        _log.info("what came to the redirect URI was no answer to the login under way")
+                        _log.info("a request to the redirect URI was not the redirect of the current login")
                     elif not found:
                         found.append(callback)
                     if scope in serving:
@@ -152,7 +152,9 @@ class Loopback:
                         try:
                             stream = await _accept(listener)
                         except OSError as exc:
-                            problem = AuthorizationFailed(f"nobody can wait for the browser ({exc.strerror})")
+                            problem = AuthorizationFailed(
+                                f"listening for the redirect failed ({exc.strerror})"
+                            )
                             nursery.cancel_scope.cancel()
                             return
                         if len(serving) == _MAX_CONNECTIONS:
@@ -172,7 +174,7 @@ class Loopback:
         if problem is not None:
             raise problem
         raise AuthorizationFailed(
-            f"nobody came back from the login page within {_LOGIN_TIMEOUT:g} s. Log in again."
+            f"the browser did not return from the login page within {_LOGIN_TIMEOUT:g} s. Log in again."
         )
 
     async def _handle_request(self, stream: trio.SocketStream, step: Browse) -> str | None:

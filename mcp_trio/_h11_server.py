@@ -161,7 +161,7 @@ class H11Connection(HttpConnection):
             _log.debug("a request is refused with %d: %s", fault.status, fault)
             self._reject(fault.status, str(fault))
         except Exception:  # noqa: BLE001 - rule 2
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             self._reject(500, "Internal error.")
         finally:
             self._resuming = False

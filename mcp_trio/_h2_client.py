@@ -72,7 +72,7 @@ _SETTINGS: Final = {
 }
 _SECRET_HEADERS: Final = frozenset((b"authorization", b"proxy-authorization"))
 _WITHOUT_BODY: Final = (204, 304)
-_WRONG_LENGTH: Final = "the server's answer is not as long as it was to be"
+_WRONG_LENGTH: Final = "the server's answer does not have its declared length"
 # The first bytes of servers of other protocols. h2 would wait for more bytes to complete a frame.
 _OTHER_PROTOCOLS: Final = {
     b"HTTP/": "it speaks HTTP/1.1",
@@ -464,7 +464,7 @@ class H2Client:
 
     def _lost_text(self, *, response_started: bool) -> str:
         if self._fault:
-            return f"the server's answer is no HTTP/2: {self._fault}"
+            return f"the server's answer is not HTTP/2: {self._fault}"
         code = ""
         if self._goaway is not None and self._goaway.code:
             code = f" ({_code_name(self._goaway.code)})"
@@ -477,7 +477,7 @@ def _decode(stream: _Stream, event: Any, actions: list[Action]) -> ConnectionLos
     if type(event) is ResponseReceived:
         head = response_head(event.headers)
         if not isinstance(head, Head):
-            return ConnectionLost(f"the head of the server's answer is none: {head.reason}")
+            return ConnectionLost(f"the head of the server's answer is invalid: {head.reason}")
         stream.response_started = True
         if head.status not in _WITHOUT_BODY and not stream.is_head:
             stream.body_left = int(dict(head.headers).get(b"content-length", b"-1"))

@@ -219,7 +219,7 @@ class H2Connection(HttpConnection):
             if self._goaway_announced and not (self._streams or self._closing):
                 self._send_goaway()
         except Exception:  # noqa: BLE001 - rule 3
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             self._fail(ErrorCodes.INTERNAL_ERROR, "Internal error.")
         finally:
             self._resuming = False
@@ -296,7 +296,7 @@ class H2Connection(HttpConnection):
             if exchange.needs_grant is not None:
                 stream.auth_scope = self._reception.admit(exchange)
         except Exception:  # noqa: BLE001 - rule 3
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             self._reject(stream, 500, "Internal error.", now)
 
     def _receive_body(self, event: DataReceived, now: float) -> None:
@@ -366,7 +366,7 @@ class H2Connection(HttpConnection):
                 if not stream.unsent:
                     self._reception.taken(exchange)
         except Exception:  # noqa: BLE001 - rule 3
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             if stream.id in self._streams:
                 self._reject(stream, 500, "Internal error.", now)
 

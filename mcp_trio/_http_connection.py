@@ -154,14 +154,14 @@ class HttpConnection(abc.ABC):
                 self._closing = True
                 await self._close_gracefully()
         except Exception:  # noqa: BLE001 - our bug ends this connection and no other
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
         finally:
             self._closing = True
             self._deadline.drop()
             try:
                 self._abandon_exchanges()
             except Exception:  # noqa: BLE001 - as above
-                _log.exception("our own fault on %r", self)
+                _log.exception("internal error on %r", self)
             await trio.aclose_forcefully(self._stream)
 
     # -- Reading and writing ---------------------------------------------------------------------
@@ -217,7 +217,7 @@ class HttpConnection(abc.ABC):
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._abort()
         except Exception:  # noqa: BLE001 - as above
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             self._abort()
         finally:
             self._writing = False
@@ -273,7 +273,7 @@ class HttpConnection(abc.ABC):
             else:
                 self._on_deadline(trio.current_time())
         except Exception:  # noqa: BLE001 - as above
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             self._abort()
 
     # -- The driver ------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ async def serve_http(
         del listeners[1:]
     if not _is_loopback(listeners) and not hosts:
         _log.warning(
-            "listening on %s, which others can reach, and only by address: name the hosts that clients ask for (hosts=)",
+            "listening on %s, where other machines can connect by IP address only: name the hosts that clients use (hosts=)",
             host,
         )
     address = _address(listeners[0], host, next(iter(servers)), "http" if tls is None else "https")
@@ -242,7 +242,7 @@ class Connections:
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Serve one connection, and close it."""
         if self._count >= self._maximum:
-            _log.warning("%d connections are open, as many as may be: another one is refused", self._count)
+            _log.warning("%d connections are open, which is the maximum: closing a new one", self._count)
             await trio.aclose_forcefully(stream)
             return
         self._count += 1

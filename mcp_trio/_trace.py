@@ -43,7 +43,7 @@ class Watcher:
             try:
                 self._trace(direction, message)
             except Exception:  # noqa: BLE001 - rule 3; the callback is the user's code
-                _log.exception("the trace %r failed and is called no more", self._trace)
+                _log.exception("the trace %r failed and is not called again", self._trace)
                 self._trace = None
 
 

@@ -112,7 +112,7 @@ class _Carried(abc.ABC):
         except _BROKEN:
             pass
         except Exception:  # noqa: BLE001 - our own bug ends this connection and no other
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error on %r", self)
             socket.fail(trio.current_time())
             self.pump()
             return

@@ -34,10 +34,10 @@ _POLL_INTERVAL: Final = 0.01  # seconds
 
 # Numbers of `Connection.stats` that must be zero at the end.
 _STATS: Final[Mapping[str, str]] = {
-    "in_flight": "requests whose handlers have not come back",
+    "in_flight": "requests whose handlers have not returned",
     "waiting": "requests that still wait",
-    "calls": "calls that nobody ended",
-    "events": "events that nobody took",
+    "calls": "calls that were not ended",
+    "events": "events that were not read",
 }
 _KINDS_OF_FILE: Final = {
     stat.S_IFREG: "a file",

@@ -312,7 +312,9 @@ class ScriptedPeer:
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise self._failure(f"expected {wanted}, got what is no JSON object: {_cut(repr(line))}")
+            raise self._failure(
+                f"expected {wanted}, got a line that is not a JSON object: {_cut(repr(line))}"
+            )
         return message
 
     def _timeout(self) -> float:

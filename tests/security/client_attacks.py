@@ -383,7 +383,7 @@ for _query in (
 
 # -- Callbacks -------------------------------------------------------------------------------------
 
-NO_ANSWER = "no answer to this login"
+NO_ANSWER = "not the redirect of this login"
 for _name, _make, _text in (
     ("no state", lambda code, asked: callback_url(code, asked, state=None), NO_ANSWER),
     ("another state", lambda code, asked: callback_url(code, asked, state="x" * 43), NO_ANSWER),

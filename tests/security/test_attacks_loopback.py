@@ -19,7 +19,7 @@ import trio
 from mcp_trio import ClientProfile, Login, MemoryStorage, connect_http
 from tests.security.internet import AS, MCP, Internet, texts_of_objects
 
-LINE = "was no answer to the login under way"
+LINE = "was not the redirect of the current login"
 _open = trio.open_tcp_stream
 
 

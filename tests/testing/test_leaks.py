@@ -236,8 +236,8 @@ def test_leaks_connection_made_in_a_run_must_be_closed_and_empty(
         conn.next_event()
         conn.close()
         assert [each.rpartition(": ")[2] for _, each in watch.left()] == [
-            "1 requests whose handlers have not come back",
-            "2 events that nobody took",
+            "1 requests whose handlers have not returned",
+            "2 events that were not read",
         ]
         for _ in range(2):
             conn.next_event()
@@ -258,7 +258,7 @@ def test_leaks_unfinished_call_is_reported(undo: ExitStack) -> None:
         trio.run(ask)
     assert [each.rpartition(": ")[2] for _, each in watch.left()] == [
         "it was not closed",
-        "1 calls that nobody ended",
+        "1 calls that were not ended",
     ]
 
 

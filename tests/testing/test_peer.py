@@ -167,8 +167,12 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
         'expected ping, got for None the error {"code":-32700,"message":"bad"}',
     ),
     ({"a": 1}, lambda peer: peer.expect("ping"), 'expected ping, got {"a":1}'),
-    ([1], lambda peer: peer.expect("ping"), "expected ping, got what is no JSON object: b'[1]'"),
-    (b"\xff{", lambda peer: peer.expect("ping"), r"expected ping, got what is no JSON object: b'\xff{'"),
+    ([1], lambda peer: peer.expect("ping"), "expected ping, got a line that is not a JSON object: b'[1]'"),
+    (
+        b"\xff{",
+        lambda peer: peer.expect("ping"),
+        r"expected ping, got a line that is not a JSON object: b'\xff{'",
+    ),
     (
         ASKED,
         lambda peer: peer.expect("tools/call", {"name": "u"}),

@@ -196,16 +196,19 @@ async def test_cancelled_client_stores_the_token_it_requested(world: World) -> N
 @pytest.mark.parametrize(
     ("callback", "text"),
     [
-        (lambda url: f"http://127.0.0.1:1/callback?code=x&state={state_in(url)}x", "no answer to this login"),
-        (lambda url: "http://127.0.0.1:1/callback", "no answer to this login"),
+        (
+            lambda url: f"http://127.0.0.1:1/callback?code=x&state={state_in(url)}x",
+            "not the redirect of this login",
+        ),
+        (lambda url: "http://127.0.0.1:1/callback", "not the redirect of this login"),
         (
             lambda url: f"http://127.0.0.1:1/callback?error=access_denied&state={state_in(url)}",
             "access_denied",
         ),
         (lambda url: 1 / 0, r"could not be shown \(ZeroDivisionError\)"),
         (lost, r"could not be shown \(ConnectionLost\)"),
-        (lambda url: None, "no answer to this login"),
-        (lambda url: b"http://127.0.0.1:1/callback", "no answer to this login"),
+        (lambda url: None, "not the redirect of this login"),
+        (lambda url: b"http://127.0.0.1:1/callback", "not the redirect of this login"),
     ],
 )
 async def test_failed_login_raises_with_the_reason(
@@ -670,7 +673,7 @@ def test_authorization_repr_has_no_secrets() -> None:
 
 
 def test_login_with_invalid_browse_raises() -> None:
-    with pytest.raises(ValueError, match=r"say in profile\.redirect_uri"):
+    with pytest.raises(ValueError, match=r"set profile\.redirect_uri"):
         Login(browse=browse)
     with pytest.raises(ValueError, match="not 'firefox'"):
         Login(browse="firefox")  # type: ignore[arg-type]
@@ -687,6 +690,6 @@ def test_auth_option_accepts_bool_profile_and_login() -> None:
 async def test_login_page_without_redirect_times_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
     monkeypatch.setattr("mcp_trio._h11_loopback._LOGIN_TIMEOUT", 0.05)
-    with pytest.raises(ConnectFailed, match="nobody came back"):
+    with pytest.raises(ConnectFailed, match="did not return from the login page"):
         async with opened(world, Login(storage=MemoryStorage())):
             pass

@@ -68,7 +68,7 @@ async def hang_up(stream: trio.abc.Stream) -> None:
 
 
 IS_THIS = "is this the URL of an MCP server?"
-STRANGER = "the server's answer is no HTTP/1.1; is something else listening there?"
+STRANGER = "the server's answer is not HTTP/1.1; is something else listening there?"
 FAILURES: list[Any] = [
     (answering("404 Not Found"), f"HTTP status 404 Not Found: {IS_THIS}"),
     (answering("401 Unauthorized", www_authenticate="Bearer"), "HTTP status 401 Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with `mcp-trio login`"),

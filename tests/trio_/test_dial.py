@@ -169,7 +169,7 @@ async def test_connector_unknown_host_names_it(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_connector_invalid_host_name_raises() -> None:
     problem = await fails(Way("http", "x" * 70 + ".test", 80))
-    assert problem.endswith("is no name of a host")
+    assert problem.endswith("is not a host name")
 
 
 async def test_connector_several_addresses_shows_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,9 @@ async def test_connector_tls_handshake_times_out(
 async def test_connector_tls_context_with_other_protocol_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("h2",))) as port:
         problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority, "h2")))
-    assert problem == f"the SSLContext given for 127.0.0.1:{port} leads to h2, and http/1.1 is spoken here"
+    assert (
+        problem == f"the SSLContext given for 127.0.0.1:{port} negotiated h2, and http/1.1 is expected here"
+    )
 
 
 # --- proxies ------------------------------------------------------------------------------------
@@ -408,7 +410,7 @@ def test_proxy_url_invalid_raises_without_the_password(
         Way("http", "far.test", 80, proxy=url)
     assert "secret" not in str(caught.value)
     environment.setenv("http_proxy", url)
-    with pytest.raises(ConnectFailed, match=f"{problem}.*; the environment says so"):
+    with pytest.raises(ConnectFailed, match=f"{problem}.*; the environment names it"):
         Way("http", "far.test", 80)
 
 

@@ -155,7 +155,7 @@ async def test_h11_client_response_byte_by_byte_is_the_same(answer: bytes) -> No
 async def test_h11_client_invalid_http_is_connection_lost(answer: bytes) -> None:
     exchange, _ = await answered(answer)
     assert isinstance(exchange.error, ConnectionLost)
-    assert str(exchange.error).startswith("the server's answer is no HTTP/1.1")
+    assert str(exchange.error).startswith("the server's answer is not HTTP/1.1")
     assert exchange.again is None
 
 
@@ -328,9 +328,9 @@ async def test_h11_tunnel_is_opened(answer: bytes) -> None:
             "it answered 407 Proxy Authentication Required",
         ),
         (b"HTTP/1.1 502\r\n\r\n", False, "it answered 502"),
-        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", True, "its answer is no HTTP/1.1"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", True, "its answer is not HTTP/1.1"),
         (b"", True, "it closed the connection"),
-        (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it spoke before it was spoken to"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it sent data right after its answer"),
     ],
 )
 async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, said: str) -> None:

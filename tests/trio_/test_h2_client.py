@@ -188,11 +188,11 @@ async def test_h2_client_response_in_any_chunks(name: str) -> None:
 
 
 BROKEN = "the server broke off its answer"
-NO_HTTP2 = "the server's answer is no HTTP/2: "
-NO_HEAD = "the head of the server's answer is none"
+NO_HTTP2 = "the server's answer is not HTTP/2: "
+NO_HEAD = "the head of the server's answer is invalid"
 CUT = "the server closed the connection in the middle of its answer"
 REFUSED = "the server refused to begin with the request"
-OTHER_LENGTH = "the server's answer is not as long as it was to be"
+OTHER_LENGTH = "the server's answer does not have its declared length"
 
 # Errors of one response: the frames on stream 1, the error text, and the code of our reset, if any.
 STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = {

@@ -216,7 +216,7 @@ async def test_http_client_invalid_http_fails_its_call(monkeypatch: MonkeyPatch)
 
     server = PlayedServer(E, tools_call=nonsense)
     async with talking(server, monkeypatch) as client:
-        with pytest.raises(ConnectionLost, match=r"the server's answer is no HTTP/1\.1"):
+        with pytest.raises(ConnectionLost, match=r"the server's answer is not HTTP/1\.1"):
             await client.call_tool("t")
         server.answers[CALL] = DONE
         await client.call_tool("t")

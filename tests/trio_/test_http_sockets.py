@@ -135,7 +135,7 @@ async def test_http_socket_tls() -> None:
             ConnectFailed, match=r"the certificate of .* is not trusted: unable to get local issuer"
         ):
             await connect(url).__aenter__()
-        with pytest.raises(ConnectFailed, match=r"without an answer|no HTTP/1\.1"):
+        with pytest.raises(ConnectFailed, match=r"without an answer|not HTTP/1\.1"):
             await connect(url.replace("https", "http")).__aenter__()
     async with serving(server) as url:
         with pytest.raises(ConnectFailed, match="it closed the connection; is its address http:// instead"):
@@ -276,7 +276,7 @@ async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
         with pytest.raises(ConnectFailed) as caught:
             await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
     assert str(caught.value) == (
-        f"cannot connect to 127.0.0.1:{port}: the server's answer is no HTTP/2: it speaks HTTP/1.1;"
+        f"cannot connect to 127.0.0.1:{port}: the server's answer is not HTTP/2: it speaks HTTP/1.1;"
         " connect without prior_knowledge"
     )
 

@@ -79,7 +79,7 @@ async def test_trace_that_raises_is_not_called_again(caplog: pytest.LogCaptureFi
     async with mcp_trio.connect(mcp_trio.Server("silent"), trace=trace) as client:
         await client.ping()
     assert calls == 1
-    assert "failed and is called no more" in caplog.text
+    assert "failed and is not called again" in caplog.text
 
 
 @pytest.mark.parametrize("version", ALL)

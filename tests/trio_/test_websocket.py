@@ -435,7 +435,7 @@ async def test_websocket_internal_error_ends_one_connection(
         monkeypatch.setattr(Spelling, "read", fail)
         await wire.send(message(ASK))
         assert await wire.heard() == [1011]
-        assert "our own fault on <ServedSocket of <WebSocket" in caplog.text
+        assert "internal error on <ServedSocket of <WebSocket" in caplog.text
         monkeypatch.undo()
         await other.send(message(ASK))
         assert await other.message() == ANSWER
@@ -656,9 +656,9 @@ ANSWERS: list[tuple[bytes, str]] = [
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
         "does not match the request",
     ),
-    (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP/1.1"),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP/1.1"),
     (b"\x15\x03\x01\x00\x02\x02\x46", r"speaks TLS; is its address wss:// instead\?"),
-    (b"HTTP/1.1 secret\r\n\r\n", r"no HTTP/1.1: illegal status line$"),
+    (b"HTTP/1.1 secret\r\n\r\n", r"not HTTP/1.1: illegal status line$"),
     (b"", "without an answer"),
 ]
 
@@ -685,7 +685,7 @@ async def test_websocket_rejected_upgrade_raises(
             "perhaps there is only http://",
         ),
         (b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS"),
-        (b"220 mail.example ready", "no HTTP/1.1"),
+        (b"220 mail.example ready", "not HTTP/1.1"),
     ],
 )
 async def test_websocket_endless_other_response_raises_at_once(
