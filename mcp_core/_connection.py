@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from ._body import ParsedBody
     from ._config import Config
     from ._dialects import Dialect
     from ._errors import McpTrioError
@@ -196,6 +197,12 @@ class Connection:
         self._heard(now)
         if self.state is not _CLOSED:
             self._intake.add(data, via)
+
+    def receive_parsed(self, body: ParsedBody, now: float, via: Via) -> None:
+        """Take in a whole message, or a batch, that `parse_body` has decoded with the limits of `config`. `via`: as above."""
+        self._heard(now)
+        if self.state is not _CLOSED:
+            self._intake.add_parsed(body, via)
 
     def receive_failure(
         self, id: RequestId, error: McpTrioError, now: float, *, status: int | None = None
@@ -373,6 +380,22 @@ class Connection:
             self.state = _CLOSED
         else:
             self._end(error)
+
+    def retire(self) -> bool:
+        """End the conversation without an event, if nothing is left to do: no request in flight, no event, nothing queued and
+        no subscription. False if something is: then nothing happens, and `close` is the way."""
+        if (
+            self._requests.table
+            or self._asked.table
+            or self._events
+            or self._out.queued
+            or self._hearing is not None
+            or self._intake
+        ):
+            return False
+        self.state = _CLOSED
+        self._deaf = True
+        return True
 
     # -- What to do now ---------------------------------------------------------------------------------------------------
 

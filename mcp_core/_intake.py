@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. Nothing is taken apart before it is asked for. So whoever stops asking has stopped reading, also in the middle of a batch.
+1. Nothing is decoded before it is asked for, a batch as a whole. So whoever stops asking has stopped reading.
 2. Whatever the bytes are, the outcome is an `Envelope` or a `BadMessage`; nothing is raised.
 3. A blank line is no message: some peers end a message with two newlines.
 
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
+from ._body import ParsedBody, parse_body, too_long
 from ._errors import Fault
 from ._framing import OVERLONG, LineBuffer
-from ._jsonrpc import BadMessage, decode, is_batch, split_batch
+from ._jsonrpc import BadMessage
 
 if TYPE_CHECKING:
     from ._admission import Mirror
@@ -48,22 +49,29 @@ class Intake:
     `batches`: a message may be an array. `received`: bytes in all. `via`: how the message came that `next_message` gave last.
     """
 
-    __slots__ = ("_limits", "_lines", "_members", "_whole", "batches", "received", "via")
+    __slots__ = ("_batch", "_batch_size", "_bodies", "_limits", "_lines", "batches", "received", "via")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         # Most conversations need only some of these, and there may be very many that are idle.
         self._lines: LineBuffer | None = None
-        self._members: list[bytes] = []  # of a batch, the first one last
-        self._whole: list[tuple[bytes, Via]] = []
+        self._batch: list[Envelope | BadMessage] = []  # the rest of one, the next message last
+        self._batch_size = 0  # bytes of all of it: they are held until its last message is taken
+        self._bodies: list[tuple[bytes | ParsedBody, Via]] = []
         self.batches = False
         self.received = 0
         self.via = _NOTHING
 
     def __len__(self) -> int:
         """Bytes held."""
-        whole = sum(len(data) for data, _ in self._whole)
-        return whole + sum(map(len, self._members)) + (len(self._lines) if self._lines is not None else 0)
+        held = self._batch_size if self._batch else 0
+        for body, _ in self._bodies:
+            held += body.size if isinstance(body, ParsedBody) else len(body)
+        return held + (len(self._lines) if self._lines is not None else 0)
+
+    def __bool__(self) -> bool:
+        """True if anything is held."""
+        return bool(self._batch or self._bodies or self._lines)
 
     def __repr__(self) -> str:
         return f"<Intake of {len(self)} bytes>"
@@ -83,66 +91,47 @@ class Intake:
     def add(self, message: bytes, via: Via | None) -> None:
         """One whole message, from a transport that keeps messages apart."""
         self.received += len(message)
-        self._whole.append((message, via or _NOTHING))
+        self._bodies.append((message, via or _NOTHING))
+
+    def add_parsed(self, body: ParsedBody, via: Via) -> None:
+        """One body that was parsed before."""
+        self.received += body.size
+        self._bodies.append((body, via))
 
     def clear(self) -> None:
         """Forget what is held: nobody will look at it."""
         self._lines = None
-        self._members.clear()
-        self._whole.clear()
+        self._batch.clear()
+        self._bodies.clear()
 
     def next_message(self) -> Envelope | BadMessage | None:
         """The next message, None until more arrives."""
         while True:
-            if self._members:
-                return self._member(self._members.pop())
-            if self._whole:
-                data, self.via = self._whole.pop(0)
-                if len(data) > self._limits.message:
-                    return self._too_long()
+            if self._batch:
+                return self._batch.pop()
+            body: bytes | ParsedBody
+            if self._bodies:
+                body, self.via = self._bodies.pop(0)
+                if not isinstance(body, ParsedBody):
+                    body = parse_body(body, self._limits)
             else:
                 self.via = _NOTHING
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
                     return None
                 if line is OVERLONG:
-                    return self._too_long()
-                data = line
-            if not data.startswith(b"{"):
-                if not data or data.isspace():
-                    continue
-                if is_batch(data):
-                    bad = self._open(data)
-                    if bad is not None:
-                        return bad
-                    continue
-            try:
-                return decode(data, self._limits.method, self._limits.id)
-            except BadMessage as bad:
-                return bad
+                    return too_long(self._limits)
+                body = parse_body(line, self._limits)
+            if body.is_array and not self.batches:
+                body = body.as_message()
+            if body.is_batch:
+                self._batch = [_batch_member(message) for message in reversed(body.messages)]
+                self._batch_size = body.size
+            elif body.messages:
+                return body.messages[0]
 
-    def _open(self, batch: bytes) -> BadMessage | None:
-        if not self.batches:
-            return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array")
-        try:
-            members = split_batch(batch)
-        except BadMessage as bad:
-            return bad
-        most = self._limits.batch
-        if not 0 < len(members) <= most:
-            problem = f"a batch has between 1 and {most} messages, this one has {len(members)}"
-            return BadMessage(Fault.INVALID_REQUEST, problem)
-        self._members = members[::-1]
-        return None
 
-    def _member(self, data: bytes) -> Envelope | BadMessage:
-        try:
-            envelope = decode(data, self._limits.method, self._limits.id)
-        except BadMessage as bad:
-            return bad
-        if envelope.method == "initialize" and envelope.id is not UNSET:
-            return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", envelope.id)
-        return envelope
-
-    def _too_long(self) -> BadMessage:
-        return BadMessage(Fault.PARSE, f"the message is longer than {self._limits.message} bytes")
+def _batch_member(message: Envelope | BadMessage) -> Envelope | BadMessage:
+    if isinstance(message, BadMessage) or message.method != "initialize" or message.id is UNSET:
+        return message
+    return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", message.id)

@@ -94,7 +94,7 @@ VERSION_NAMES: Final = re.compile(
 EMPTY_WORDS: Final = frozenset(
     {"Base", "Handler", "Helper", "Helpers", "Manager", "Util", "Utils", "Wrapper"}
 )
-MAX_LINES: Final = 700
+MAX_LINES: Final = 800  # lines, at 100 columns
 NAMED_BY_THE_SPECIFICATION: Final = ("mcp_core/types/*",)
 
 
