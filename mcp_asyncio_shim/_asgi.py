@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from time import time
 from typing import Any, Final, Unpack
@@ -77,9 +77,11 @@ class _Reception(Carrier):
     bell = asyncio.Event
 
     def __init__(self, server: Server, site: http.Site, lifespan: Any) -> None:
-        super().__init__(site, lambda: site.pump(welcome))
-        self._server, self.site, self._lifespan = server, site, lifespan
-        welcome = apart(self._welcome)
+        on_event = apart(self._on_event)
+        super().__init__(site, lambda: site.pump(on_event))
+        self._server = server
+        self.site = site
+        self._lifespan = lifespan
 
     async def judged(self, exchange: http.Exchange) -> None:
         if (admission := exchange.needs_grant) is not None:
@@ -89,6 +91,9 @@ class _Reception(Carrier):
             self.pump()
 
     def taken(self, exchange: http.Exchange) -> None:
+        conversation = exchange.conversation
+        if conversation is not None and conversation.retired and conversation.service is not None:
+            conversation.service.close()
         self.pump()
 
     @asynccontextmanager
@@ -114,12 +119,19 @@ class _Reception(Carrier):
         self.pump()
         self._timer.cancel()
 
-    def _welcome(self, conversation: http.Conversation) -> Callable[[Event], None]:
+    def _on_event(self, conversation: http.Conversation, event: Event) -> None:
         def pump() -> None:
             conversation.touch()
             self.pump()
 
-        runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
-        who, conn = conversation.principal, conversation.conn
-        service = Service(self._server, conn, runtime, self._lifespan, principal=who)
-        return apart(lambda event: self.start(service.take(event), pump))
+        service: Service | None = conversation.service
+        if service is None:
+            runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
+            service = conversation.service = Service(
+                self._server,
+                conversation.conn,
+                runtime,
+                self._lifespan,
+                principal=conversation.principal,
+            )
+        self.start(service.take(event), pump)

@@ -205,7 +205,7 @@ class H11Connection(HttpConnection):
         assert exchange is not None
         if exchange.reading:
             if not self._left:
-                exchange.receive_data(b"", now)
+                self._reception.site.receive_data(exchange, b"", now)
                 self._fed = True
             elif self._incoming:
                 self._read_body(exchange, now)
@@ -214,7 +214,7 @@ class H11Connection(HttpConnection):
                 self._parts.append(_CONTINUE)
             self._expects = False
         self._pump()
-        actions = exchange.actions_to_send()
+        actions = self._reception.site.actions_to_send(exchange)
         if actions:
             self._reception.taken(exchange)
             if exchange.socket is not None:
@@ -254,24 +254,22 @@ class H11Connection(HttpConnection):
         self._came += len(data)
         self._left -= len(data)
         if exchange.reading:
-            exchange.receive_data(data, now)
-        if not self._left and exchange.reading:
-            exchange.receive_data(b"", now)
+            self._reception.site.receive_data(exchange, data, now, end=not self._left)
 
     def _read_chunks(self, exchange: Exchange, data: bytes, now: float) -> None:
-        connection = self._chunks
+        connection, site = self._chunks, self._reception.site
         assert connection is not None
         try:
             connection.receive_data(data)
             while (event := connection.next_event()) is not h11.NEED_DATA:
                 if isinstance(event, h11.Data):
                     if exchange.reading:
-                        exchange.receive_data(bytes(event.data), now)
+                        site.receive_data(exchange, bytes(event.data), now)
                 else:
                     self._left = 0
                     self._incoming = connection.trailing_data[0]
                     if exchange.reading:
-                        exchange.receive_data(b"", now)
+                        site.receive_data(exchange, b"", now)
                     return
         except h11.RemoteProtocolError as exc:
             raise Fault(exc.error_status_hint, str(exc)) from None
@@ -283,7 +281,7 @@ class H11Connection(HttpConnection):
         if exchange is not None:
             now = trio.current_time()
             if not exchange.over or self._switched:
-                exchange.disconnected(now)
+                self._reception.site.disconnected(exchange, now)
                 self._fed = True
                 self._reception.taken(exchange)
             self._tell_of(exchange, now)

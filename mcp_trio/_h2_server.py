@@ -349,7 +349,7 @@ class H2Connection(HttpConnection):
             if exchange.reading:
                 self._feed(stream, exchange, now)
             self._pump()
-            if not stream.unsent and (actions := exchange.actions_to_send()):
+            if not stream.unsent and (actions := self._reception.site.actions_to_send(exchange)):
                 self._spell(stream, actions, now)
                 if not stream.unsent:
                     self._reception.taken(exchange)
@@ -362,10 +362,10 @@ class H2Connection(HttpConnection):
         self._fed = True
         data, stream.body = stream.body, b""
         if data:
-            exchange.receive_data(bytes(data), now)
+            self._reception.site.receive_data(exchange, bytes(data), now)
         if stream.ended:
             self._forget_body(stream)
-            exchange.receive_data(b"", now)
+            self._reception.site.receive_data(exchange, b"", now)
         elif exchange.reading:
             if stream.expects and not stream.came:
                 self._h2.send_headers(stream.id, _CONTINUE)
@@ -451,9 +451,9 @@ class H2Connection(HttpConnection):
         if exchange is not None:
             stream.method = exchange.method
             if not exchange.over:
-                exchange.disconnected(now)
+                self._reception.site.disconnected(exchange, now)
                 self._fed = True
-                self._reception.taken(exchange)
+            self._reception.taken(exchange)
 
     def _lose(self) -> None:
         now = trio.current_time()

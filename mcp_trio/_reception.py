@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import trio
 
-from mcp_core import NEED_DATA, ConnectionClosed, Fault, RequestReceived
+from mcp_core import ConnectionClosed, Fault, RequestReceived
 from mcp_core.registry import Service
 from mcp_core.types import ErrorData
 
@@ -78,7 +78,6 @@ class Reception:
         self._services: set[Service] = set()
         self._jobs = 0
         self._idle = trio.lowlevel.ParkingLot()
-        self._pumping = False
         self._writes: list[Write] | None = None
 
     def __repr__(self) -> str:
@@ -87,46 +86,38 @@ class Reception:
     # -- What happened -------------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """To be called after any call into the site or what belongs to it, from any task of this run. Raises only a fault of our
-        own, for the connection whose request brings it about."""
-        if self._settle():
-            deadline = self.site.next_deadline()
-            self._timer.move(math.inf if deadline is None else deadline)
+        """Process the site's events. Call it after any call into the site, from any task of this run.
 
-    def _settle(self) -> bool:
-        """Act on the events, and poke. False within itself: the call that is under way goes on with what there is now."""
-        if self._pumping:
-            return False
+        It raises only a fault of our own, for the connection whose request brings it about.
+        """
         site = self.site
-        self._pumping = True
-        try:
-            while (found := site.next_event()) is not NEED_DATA:
-                if isinstance(found[1], RequestReceived):
-                    self._context.copy().run(self._take, *found)
-                else:
-                    self._take(*found)
-            for exchange in site.ready():
-                token: Poked = exchange.token
-                token.poke()
-        finally:
-            self._pumping = False
-        return True
+        site.pump(self._on_event)
+        deadline = site.next_deadline()
+        self._timer.move(math.inf if deadline is None else deadline)
 
     def pump_quietly(self) -> None:
-        """The same where nobody could do anything about such a fault: the log hears of it."""
+        """Call `pump` where no caller could handle such a fault: it goes to the log."""
         try:
             self.pump()
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
 
     def taken(self, exchange: Exchange) -> None:
-        """To be called when actions of `exchange` were taken, or nobody will take them: who waited to say more may go on."""
+        """Let handlers continue that wait for capacity, and process events.
+
+        Call it when output of `exchange` was sent, or never will be.
+        """
         conversation = exchange.conversation
-        if conversation is not None and conversation.service is not None:
-            runtime: _ConversationRuntime = conversation.service.runtime
-            runtime.go_on()
+        service: Service | None = conversation.service if conversation is not None else None
+        if conversation is not None and service is not None:
+            if conversation.retired:
+                self._services.discard(service)
+                service.close()
+            else:
+                runtime: _ConversationRuntime = service.runtime  # type: ignore[assignment]
+                runtime.go_on()
         try:
-            self._settle()  # no deadline comes any nearer when something is taken
+            self.site.pump(self._on_event)  # no deadline moves nearer when something is sent
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
 
@@ -170,13 +161,20 @@ class Reception:
         else:
             self._nursery.start_soon(write)
 
-    def _take(self, conversation: Conversation, event: Event) -> None:
+    def _on_event(self, conversation: Conversation, event: Event) -> None:
+        if isinstance(event, RequestReceived):
+            # What one handler sets in its context must not be seen by the next.
+            self._context.copy().run(self._process, conversation, event)
+        else:
+            self._process(conversation, event)
+
+    def _process(self, conversation: Conversation, event: Event) -> None:
         try:
             service: Service | None = conversation.service
             if service is None:
                 if isinstance(event, ConnectionClosed):
                     return
-                service = self._welcome(conversation)
+                service = self._start_service(conversation)
             job = act_on(event, service)
             if job is not None:
                 self._jobs += 1
@@ -190,11 +188,15 @@ class Reception:
                 code = event.peer.dialect.codes[Fault.INTERNAL]
                 conversation.conn.send_error(event.id, ErrorData(code, "Internal error"))
 
-    def _welcome(self, conversation: Conversation) -> Service:
-        served: Served = conversation.endpoint.token
+    def _start_service(self, conversation: Conversation) -> Service:
+        served: Served = conversation.shared.token
         runtime = _ConversationRuntime(self, conversation)
         service = Service(
-            served.server, conversation.conn, runtime, served.lifespan, principal=conversation.principal
+            served.server,
+            conversation.conn,
+            runtime,
+            served.lifespan,
+            principal=conversation.principal,
         )
         conversation.service = runtime.service = service
         self._services.add(service)

@@ -55,7 +55,7 @@ class AsgiExchange:
         ValueError: the scope is of another type.
     """
 
-    __slots__ = ("_closable", "exchange", "gone")
+    __slots__ = ("_closable", "_site", "exchange", "gone")
 
     def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: object) -> None:
         if scope["type"] != "http":
@@ -63,6 +63,7 @@ class AsgiExchange:
         head, path = split_scope(scope)
         self._closable = scope.get("http_version", "1.1") in ("1.0", "1.1")
         self.gone = False
+        self._site = site
         self.exchange = site.begin(head, now, path=path, token=token)
 
     def __repr__(self) -> str:
@@ -78,11 +79,10 @@ class AsgiExchange:
         if message["type"] == "http.disconnect":
             self.disconnected(now)
         elif message["type"] == "http.request":
-            body = message.get("body", b"")
-            if body:
-                self.exchange.receive_data(bytes(body), now)
-            if not message.get("more_body", False):
-                self.exchange.receive_data(b"", now)
+            body = bytes(message.get("body", b""))
+            end = not message.get("more_body", False)
+            if body or end:
+                self._site.receive_data(self.exchange, body, now, end=end)
 
     @property
     def paused(self) -> bool:
@@ -92,11 +92,11 @@ class AsgiExchange:
     def disconnected(self, now: float) -> None:
         """The client is gone, or nothing can be sent any more. Harmless when all was said."""
         self.gone = True
-        self.exchange.disconnected(now)
+        self._site.disconnected(self.exchange, now)
 
     def messages_to_send(self, now: float) -> list[dict[str, Any]]:
         """What is to be sent now: `http.response.start`, `http.response.body`, or nothing."""
-        actions = self.exchange.actions_to_send()
+        actions = self._site.actions_to_send(self.exchange)
         if not actions:
             return []
         messages: list[dict[str, Any]] = []

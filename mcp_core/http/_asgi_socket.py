@@ -56,7 +56,7 @@ class AsgiSocket:
     be received while it is `paused`, and after what is received the token is to be taken for poked.
     """
 
-    __slots__ = ("_accepted", "_connected", "_refuses", "_said", "_token", "exchange", "gone")
+    __slots__ = ("_accepted", "_connected", "_refuses", "_said", "_site", "_token", "exchange", "gone")
 
     def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: Any) -> None:
         head, path = split_scope({**scope, "method": "GET"})
@@ -71,6 +71,7 @@ class AsgiSocket:
         self._token = token
         self._refuses = _RESPONSE in (scope.get("extensions") or {})
         self._connected = self._accepted = self._said = self.gone = False
+        self._site = site
         self.exchange = site.begin(head, now, path=path, token=token, may_switch=True)
 
     def __repr__(self) -> str:
@@ -108,7 +109,7 @@ class AsgiSocket:
     def disconnected(self, now: float) -> None:
         """The client is gone, or nothing can be sent any more. Harmless when all was said."""
         self.gone = True
-        self.exchange.disconnected(now)
+        self._site.disconnected(self.exchange, now)
 
     def messages_to_send(self, now: float) -> list[dict[str, Any]]:
         """What is to be sent now; nothing if that is nothing."""
@@ -116,7 +117,7 @@ class AsgiSocket:
             return []
         messages: list[dict[str, Any]] = []
         if not self._accepted:
-            actions = self.exchange.actions_to_send()
+            actions = self._site.actions_to_send(self.exchange)
             if not actions:
                 return []
             if self.exchange.socket is None:

@@ -28,6 +28,7 @@ from ._handshake import accepted
 from ._websocket import WebSocket
 
 if TYPE_CHECKING:
+    from mcp_core._body import ParsedBody
     from mcp_core._config import Config
     from mcp_core.types import RequestId
 
@@ -43,12 +44,13 @@ _LOOK: Final = 30.0  # seconds
 class SocketConversation(Conversation):
     """All that goes over the WebSocket that `exchange` has become."""
 
-    __slots__ = ("exchange", "looked_at", "socket")
+    __slots__ = ("endpoint", "exchange", "looked_at", "socket")
 
     def __init__(self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float) -> None:
         principal = exchange.principal
         conn = Connection(Role.SERVER, config, bucket=endpoint.bucket(principal))
-        super().__init__(endpoint, conn, principal, config.dialects[0].http)
+        super().__init__(endpoint.shared, conn, principal, config.dialects[0].http)
+        self.endpoint = endpoint
         self.exchange = exchange
         self.looked_at = math.inf  # when `Sockets` looks at it next
         grant, door = exchange.grant, endpoint.door
@@ -64,11 +66,11 @@ class SocketConversation(Conversation):
             patience=endpoint.options.limits.initialize,
         )
 
-    def _judge(self, message: bytes) -> str | None:
+    def _judge(self, body: ParsedBody) -> str | None:
         door, grant = self.endpoint.door, self.exchange.grant
         assert door is not None
         assert grant is not None
-        refused = door.judge(grant, message, self.conn.config)
+        refused = door.judge(grant, body, self.conn.config)
         return None if refused is None else refused.message
 
     def queued(self, id: RequestId | None) -> int:
@@ -94,24 +96,24 @@ class Sockets:
     over is remembered.
     """
 
-    __slots__ = ("_looks", "_numbers")
+    __slots__ = ("_numbers", "deadlines")
 
     def __init__(self) -> None:
-        self._looks: list[tuple[float, int, SocketConversation]] = []
+        self.deadlines: list[tuple[float, int, SocketConversation]] = []
         self._numbers = count()
 
     def watch(self, conversation: SocketConversation, now: float) -> None:
         due = conversation.socket.next_deadline()
         if due is not None and due < conversation.looked_at:
             conversation.looked_at = due = min(due, now + _LOOK)
-            heappush(self._looks, (due, next(self._numbers), conversation))
+            heappush(self.deadlines, (due, next(self._numbers), conversation))
 
     def next_deadline(self) -> float | None:
-        return self._looks[0][0] if self._looks else None
+        return self.deadlines[0][0] if self.deadlines else None
 
     def handle_timeout(self, now: float) -> None:
-        while self._looks and self._looks[0][0] <= now:
-            when, _, conversation = heappop(self._looks)
+        while self.deadlines and self.deadlines[0][0] <= now:
+            when, _, conversation = heappop(self.deadlines)
             if when == conversation.looked_at:
                 conversation.looked_at = math.inf
                 conversation.socket.handle_timeout(now)
@@ -120,7 +122,7 @@ class Sockets:
 
 def begin_socket(exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config) -> None:
     """Answer a request in which there is no fault: from here on it is a WebSocket."""
-    conversation = SocketConversation(exchange, endpoint, config, endpoint.now)
+    conversation = SocketConversation(exchange, endpoint, config, endpoint.shared.now)
     exchange.conversation, exchange.socket = conversation, conversation.socket
     endpoint.alone[conversation] = None
     # Who only listens asks nothing of anybody, and yet somebody has to attend to him.

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core import types as t
+from mcp_core._body import parse_body
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
 from mcp_core._intake import Via
@@ -32,11 +33,10 @@ from mcp_core._jsonrpc import encode, encode_error
 from mcp_core._keep_alive import Due, KeepAlive
 from mcp_core._methods import Role
 
-from ._glance import look_into
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
     from mcp_core._events import Event, Granted, NeedData, Paused
@@ -153,7 +153,7 @@ class WebSocket:
         now: float,
         *,
         grant: Granted | None = None,
-        judge: Callable[[bytes], str | None] | None = None,
+        judge: Callable[[ParsedBody], str | None] | None = None,
         until: float | None = None,
         patience: float | None = None,
         heard: Callable[[bytes], object] | None = None,
@@ -226,11 +226,12 @@ class WebSocket:
         self._first_by = None
         if self._tell is not None:
             self._tell(data)
-        problem = self._judge(data) if self._judge is not None else None
+        body = parse_body(data, self.conn.config.limits)
+        problem = self._judge(body) if self._judge is not None else None
         if problem is None:
-            self.conn.receive_message(data, now, self._via)
+            self.conn.receive_parsed(body, now, self._via)
         else:
-            self._refuse(data, problem)
+            self._refuse(body, problem)
 
     def receive_binary(self, now: float) -> None:
         """A frame that is no text."""
@@ -405,10 +406,10 @@ class WebSocket:
             error, self._lost = self._lost, None
             self.conn.close(error)  # at once: there may be more of it
 
-    def _refuse(self, data: bytes, problem: str) -> None:
+    def _refuse(self, body: ParsedBody, problem: str) -> None:
         """Answer each request in a message that is not acted on."""
         error = encode(t.ErrorData(code=-32600, message=problem))
-        for id in look_into(data, self.conn.config.limits, batches=True).ids:
+        for id in body.request_ids:
             text = encode_error(id, error).decode()
             self._refusals.append(text)
             self._refused += len(text)

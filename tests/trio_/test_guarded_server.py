@@ -479,7 +479,7 @@ async def test_who_hangs_up_does_not_keep_the_keys_from_others(fetching: Fetchin
             first = begin(reception.site, token(header={"kid": "nobody"}), Poked())
             scope = reception.admit(first)
             await trio.testing.wait_all_tasks_blocked()
-            first.disconnected(trio.current_time())
+            reception.site.disconnected(first, trio.current_time())
             scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
         # They are not a crowd that waits, either: the fetch, and one who takes what it brings.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -88,7 +87,7 @@ def calling(tool: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
 
 
 def settle(talk: Talk) -> None:
-    talk.site.pump(lambda conversation: partial(talk._take, conversation))
+    talk.site.pump(talk._take)
 
 
 def test_a_whole_answer_is_two_messages() -> None:

@@ -324,11 +324,11 @@ def test_what_is_no_request_is_accepted_without_a_word() -> None:
 def test_a_body_that_is_too_long_is_refused_when_that_is_seen() -> None:
     talk = Talk()
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
-    exchange.receive_data(b" " * 100_000, 0.0)
+    talk.site.receive_data(exchange, b" " * 100_000, 0.0)
     assert exchange.reading
     reply = talk.replies[exchange] = Reply(exchange)
-    exchange.receive_data(b" ", 0.0)
-    exchange.receive_data(b"ignored", 0.0)
+    talk.site.receive_data(exchange, b" ", 0.0)
+    talk.site.receive_data(exchange, b"ignored", 0.0)
     talk.pump()
     assert (reply.status, exchange.reading, exchange.hang_up, exchange.over) == (413, False, True, True)
 
@@ -352,8 +352,8 @@ def test_a_body_in_pieces_is_one_body() -> None:
         exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0.0)
         reply = talk.replies[exchange] = Reply(exchange)
         for start in range(0, len(body), size):
-            exchange.receive_data(body[start : start + size], 0.0)
-        exchange.receive_data(b"", 0.0)
+            talk.site.receive_data(exchange, body[start : start + size], 0.0)
+        talk.site.receive_data(exchange, b"", 0.0)
         talk.pump()
         assert reply.body == whole
 
@@ -374,19 +374,21 @@ def test_who_hangs_up_has_cancelled() -> None:
 def test_who_hangs_up_in_the_middle_of_a_body_has_asked_nothing() -> None:
     talk = Talk()
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
-    exchange.receive_data(b'{"jsonrpc"', 0.0)
-    exchange.disconnected(0.0)
-    exchange.disconnected(0.0)
-    exchange.receive_data(b"", 0.0)
+    talk.site.receive_data(exchange, b'{"jsonrpc"', 0.0)
+    talk.site.disconnected(exchange, 0.0)
+    talk.site.disconnected(exchange, 0.0)
+    talk.site.receive_data(exchange, b"", 0.0)
     talk.pump()
-    assert (talk.seen, exchange.actions_to_send()) == ([], [])
+    assert (talk.seen, talk.site.actions_to_send(exchange)) == ([], [])
 
 
 def test_who_hangs_up_when_all_was_said_does_no_harm() -> None:
     talk = Talk()
     reply = talk.call(1)
     talk.hang_up(reply)
-    assert [type(event).__name__ for _, event in talk.seen] == ["RequestReceived", "ConnectionClosed"]
+    ((conversation, event),) = talk.seen  # it has ended with its response, and without an event
+    assert (type(event).__name__, conversation.retired) == ("RequestReceived", True)
+    assert (talk.endpoint.alone, list(talk.server._services)) == ({}, [])
 
 
 def test_many_at_once_with_the_same_id() -> None:
@@ -642,8 +644,8 @@ def test_what_happens_between_a_head_and_its_body(what: str) -> None:
         talk.site.close()
     else:
         talk.site.wind_down()
-    exchange.receive_data(json.encode(request(1, "ping") if in_session else LIST), talk.now)
-    exchange.receive_data(b"", talk.now)
+    talk.site.receive_data(exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now)
+    talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
     if what == "wound down, in a session":
         assert (reply.status, reply.message["result"]) == (200, {})
@@ -658,7 +660,7 @@ def test_who_is_let_go_has_to_be_on_a_stream() -> None:
     visit = talk.session()
     visit.call(1, "slow", steps=2)
     (session,) = talk.endpoint.sessions.values()
-    assert not talk.endpoint.release(session, 1)
+    assert not session.release(1, None)
     talk.step(3)
 
 

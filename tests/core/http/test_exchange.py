@@ -36,8 +36,8 @@ def test_however_a_body_comes_it_is_the_same(size: int, kind: Any) -> None:
     reply = begin(talk)
     for start in range(0, len(CALL), size):
         assert reply.exchange.reading
-        reply.exchange.receive_data(kind(CALL[start : start + size]), 0)
-    reply.exchange.receive_data(b"", 0)
+        talk.site.receive_data(reply.exchange, kind(CALL[start : start + size]), 0)
+    talk.site.receive_data(reply.exchange, b"", 0)
     assert not reply.exchange.reading
     talk.pump()
     assert reply.message_text == "x"
@@ -48,7 +48,7 @@ def test_a_body_may_be_as_long_as_the_limit(pieces: list[int]) -> None:
     talk = Talk()
     reply = begin(talk)
     for size in pieces:
-        reply.exchange.receive_data(b" " * size, 0)
+        talk.site.receive_data(reply.exchange, b" " * size, 0)
     assert reply.exchange.reading
     talk.pump()
     assert reply.status == 0
@@ -60,10 +60,10 @@ def test_a_body_over_the_limit_is_refused_when_that_is_seen(pieces: list[int]) -
     talk = Talk()
     reply = begin(talk)
     for size in pieces:
-        reply.exchange.receive_data(b" " * size, 0)
+        talk.site.receive_data(reply.exchange, b" " * size, 0)
     assert not reply.exchange.reading
-    reply.exchange.receive_data(b"more", 0)
-    reply.exchange.receive_data(b"", 0)
+    talk.site.receive_data(reply.exchange, b"more", 0)
+    talk.site.receive_data(reply.exchange, b"", 0)
     talk.pump()
     assert (reply.status, reply.exchange.hang_up, reply.ended) == (413, True, True)
     assert reply.exchange._body == b""
@@ -85,7 +85,7 @@ def test_a_whole_response() -> None:
         200, [(b"content-type", b"application/json"), (b"content-length", b"2"), (b"vary", b"origin")]
     )
     assert (body, end, exchange.over) == (Body(b"{}"), End(), True)
-    exchange.disconnected(0)
+    exchange.disconnected()
     assert (exchange.actions_to_send(), repr(exchange)) == ([], "<Exchange DONE>")
 
 
@@ -118,8 +118,8 @@ def test_a_head_is_answered_without_a_body_and_with_its_length() -> None:
 def test_who_is_gone_gets_nothing() -> None:
     exchange = Exchange(None, None)
     exchange.respond(200, b"abc")
-    exchange.disconnected(0)
-    exchange.disconnected(0)
+    exchange.disconnected()
+    exchange.disconnected()
     assert (exchange.actions_to_send(), exchange.over, repr(exchange)) == ([], False, "<Exchange GONE>")
 
 
@@ -207,7 +207,7 @@ def test_no_sign_of_life_behind_the_end() -> None:
     talk = Talk()
     reply = talk.call(1)
     reply.exchange.comment()
-    assert reply.exchange.actions_to_send() == []
+    assert talk.site.actions_to_send(reply.exchange) == []
 
 
 @pytest.mark.parametrize(
@@ -239,10 +239,8 @@ def test_a_client_is_let_go_with_all_that_was_said() -> None:
     for retry, line in ((0.25, b"retry: 250\n\n"), (None, b"")):
         assert run.conversation.conn.send_progress(run.id, run.told + 1)
         run.told += 1
-        assert run.talk.endpoint.release(run.conversation, run.id, retry=retry)
-        assert not run.talk.endpoint.release(
-            run.conversation, run.id, retry=retry
-        )  # nobody is there any more
+        assert run.conversation.release(run.id, retry)
+        assert not run.conversation.release(run.id, retry)  # nobody is there any more
         run.talk.pump()
         reply = run.talk.replies[exchange]
         assert reply.ended
@@ -270,7 +268,7 @@ def test_a_chatterer_who_is_not_read_is_broken_off_and_then_not_let_go() -> None
     run = Fifty(limits=HttpLimits(queued=100))
     for number in range(1, 10):
         run.conversation.conn.send_progress(run.id, number)
-    assert not run.talk.endpoint.release(run.conversation, run.id, retry=1)
+    assert not run.conversation.release(run.id, 1)
     run.talk.pump()
     assert run.reply.ended
     assert b"retry: 1000\n" in run.reply.body  # of the event that begins it, and no other

@@ -274,10 +274,10 @@ def test_nothing_is_read_before_a_guard_has_judged() -> None:
     talk.judge(reply, "ann")
     assert admission.step is None
     assert reply.exchange.reading
-    exchange.receive_data(
-        json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})), talk.now
+    talk.site.receive_data(
+        exchange, json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})), talk.now
     )
-    exchange.receive_data(b"", talk.now)
+    talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
     assert reply.message_text.startswith("ann ")
 
@@ -360,7 +360,7 @@ def test_a_fault_of_ours_behind_the_door_is_one_request_s(monkeypatch: pytest.Mo
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     with monkeypatch.context() as broken:
-        broken.setattr(Endpoint, "_begun", lambda *anything: 1 / 0)
+        broken.setattr(Endpoint, "_handle_head", lambda *anything: 1 / 0)
         talk.judge(reply, "ann")
     assert reply.status == 500
     assert isinstance(talk.log[0][1], ZeroDivisionError)
@@ -431,7 +431,7 @@ def test_the_steps_as_something_to_await(told: Any, status: int) -> None:
     assert list(admission.done_by(Doer(told), lambda: talk.now).__await__()) == []
     talk.pump()
     assert reply.status == status
-    assert "judged" in repr(admission)
+    assert "done" in repr(admission)
 
 
 def test_where_nobody_fetches_a_guard_that_wants_it_fails() -> None:
@@ -749,10 +749,10 @@ def test_a_body_that_takes_longer_than_its_token_is_good(seconds: int, status: i
     headers += [(b"mcp-method", b"tools/call"), (b"mcp-name", b"erase")]
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0)
     reply = talk.replies[exchange] = Reply(exchange)
-    exchange.receive_data(body[:-1], 0)
+    talk.site.receive_data(exchange, body[:-1], 0)
     clock[0] += seconds
-    exchange.receive_data(body[-1:], 0)
-    exchange.receive_data(b"", 0)
+    talk.site.receive_data(exchange, body[-1:], 0)
+    talk.site.receive_data(exchange, b"", 0)
     talk.pump()
     talk.step(3)
     assert reply.status == status

@@ -41,7 +41,7 @@ def left_over(talk: Talk) -> dict[str, Any]:
     held = {
         "sessions": endpoint.sessions,
         "alone": endpoint.alone,
-        "quiet": list(endpoint._quiet),
+        "quiet": list(endpoint._silent),
         "beginning": list(endpoint.sessions.beginning),
         "idle": list(endpoint.sessions.idle),
         "events": endpoint.events,
@@ -480,8 +480,8 @@ class Counted(Talk):
             return
         reply = self.replies[exchange]
         if self.taken >= self.most:
-            exchange.disconnected(self.now)
-            assert exchange.actions_to_send() == []
+            self.site.disconnected(exchange, self.now)
+            assert self.site.actions_to_send(exchange) == []
             reply.ended = True
             return
         before = len(reply.body), reply.status, reply.ended
@@ -536,14 +536,14 @@ def _half(visit: Visit) -> None:
     talk = visit.talk
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, *visit.headers]), talk.now)
     talk.replies[exchange] = Reply(exchange)
-    exchange.receive_data(b'{"jsonrpc":"2.0","id":1,', talk.now)
+    talk.site.receive_data(exchange, b'{"jsonrpc":"2.0","id":1,', talk.now)
 
 
 def _other_half(talk: Talk) -> None:
     for exchange in list(talk.replies):
         if exchange.reading:
-            exchange.receive_data(b'"method":"ping"}', talk.now)
-            exchange.receive_data(b"", talk.now)
+            talk.site.receive_data(exchange, b'"method":"ping"}', talk.now)
+            talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
 
 
@@ -632,7 +632,7 @@ def test_a_stream_that_nobody_reads_harms_no_other(modern: bool) -> None:
     (session,) = [each for each in talk.endpoint.sessions.values() if each.id == visit.id]
     assert isinstance(session, Session)
     assert talk.endpoint.log.bytes < 256 * 1000
-    deaf.exchange.disconnected(talk.now)
+    talk.site.disconnected(deaf.exchange, talk.now)
     talk.pump()
     # It may come back for what is kept.
     again = visit.get(deaf.last_id)

@@ -11,8 +11,6 @@ from mcp_core.http import PlainAnswer, RequestHead, Site
 from tests.core.http.site import HOST, POST, E, Talk, meta, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange
 
@@ -26,7 +24,7 @@ class Token:
 
     def poke(self) -> None:
         self.seen.append("poked")
-        self.site.pump(lambda conversation: lambda event: self.seen.append("again"))
+        self.site.pump(lambda conversation, event: self.seen.append("again"))
 
 
 @pytest.mark.parametrize(
@@ -67,8 +65,8 @@ def test_two_servers_at_one_path() -> None:
 def test_where_in_the_site_need_not_be_where_the_client_sees_it() -> None:
     talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
     head = RequestHead(b"GET", b"/tools/healthz", [HOST])
-    assert talk.site.begin(head, 0).actions_to_send()[0].status == 404  # type: ignore[union-attr]
-    found = talk.site.begin(head, 0, path=b"/healthz").actions_to_send()
+    assert talk.site.actions_to_send(talk.site.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
+    found = talk.site.actions_to_send(talk.site.begin(head, 0, path=b"/healthz"))
     assert found[1].data == b"/tools/healthz"  # type: ignore[union-attr]
 
 
@@ -77,20 +75,17 @@ def test_pump_goes_on_until_all_is_settled_and_calls_nobody_twice() -> None:
     seen: list[str] = []
     token = Token(talk.site, seen)
 
-    def welcome(conversation: Conversation) -> Callable[[Event], None]:
-        def take(event: Event) -> None:
-            seen.append(type(event).__name__)
-            talk.site.pump(welcome)  # does nothing
-
+    def on_event(conversation: Conversation, event: Event) -> None:
         # Something is said in answer to an event, and something else begins.
         another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
         assert not another.reading
-        return take
+        seen.append(type(event).__name__)
+        talk.site.pump(on_event)  # does nothing
 
     exchange = begin(talk, token)
-    talk.site.pump(welcome)
+    talk.site.pump(on_event)
     assert seen == ["RequestReceived", "poked", "poked"]
-    assert exchange.actions_to_send() == []
+    assert talk.site.actions_to_send(exchange) == []
 
 
 def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
@@ -98,12 +93,12 @@ def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
     seen: list[str] = []
     begin(talk, Token(talk.site, seen))
 
-    def welcome(conversation: Conversation) -> Callable[[Event], None]:
+    def on_event(conversation: Conversation, event: Event) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        talk.site.pump(welcome)
-    talk.site.pump(lambda conversation: lambda event: seen.append(type(event).__name__))
+        talk.site.pump(on_event)
+    talk.site.pump(lambda conversation, event: seen.append(type(event).__name__))
     assert seen == ["poked"]
 
 
@@ -151,6 +146,6 @@ def begin(talk: Talk, token: Token) -> Exchange:
     ]
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0, token=token)
     params = {"name": "echo", "arguments": {}, "_meta": meta()}
-    exchange.receive_data(json.encode(request(1, "tools/call", params)), 0)
-    exchange.receive_data(b"", 0)
+    talk.site.receive_data(exchange, json.encode(request(1, "tools/call", params)), 0)
+    talk.site.receive_data(exchange, b"", 0)
     return exchange

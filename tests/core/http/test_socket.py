@@ -95,7 +95,7 @@ def test_one_that_goes_before_it_began() -> None:
     talk = SocketTalk()
     talk.deaf = True
     exchange = talk.ask_for_socket().exchange
-    exchange.disconnected(0.0)
+    talk.site.disconnected(exchange, 0.0)
     talk.pump()
     assert talk.endpoint.alone == {}
 

@@ -62,7 +62,8 @@ def test_messages_are_numbered_and_nothing_is_skipped() -> None:
 )
 def test_when_a_stream_is_over(lasting: bool, ended: bool, over: bool) -> None:
     stream = Stream(b"0", lasting=lasting)
-    stream.ended = ended
+    if ended:
+        stream.end()
     assert stream.over is over
 
 
