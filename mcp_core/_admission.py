@@ -39,11 +39,10 @@ __all__ = ["Admission", "Mirror", "Refusal", "admit"]
 
 class Mirror(Protocol):
     """What a transport says of a request beside its message, as HTTP does in headers. Both give what does not agree, None if all
-    does; `check_head` comes before it is asked whether there is such a revision or method, `check_params` after."""
+    does; `check_head` comes before it is asked whether there is such a revision or method, and gets params that
+    may still be undecoded, because they do not fit; `check_params` after."""
 
-    def check_head(
-        self, method: str, version: str, row: Method | None, params: Raw | bytes
-    ) -> str | None: ...
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None: ...
 
     def check_params(self, row: Method, params: Any) -> str | None: ...
 
@@ -141,8 +140,15 @@ def admit(
         and (meta.protocol_version is not None or meta.client_capabilities is not None)
         and role is _SERVER
     ):
-        version = _version_of(meta, config)
-        _agree(mirror.check_head(method, version, row, raw) if mirror is not None else None, config)
+        version = meta.protocol_version
+        if version is None or meta.client_capabilities is None:
+            missing = "protocolVersion" if version is None else "clientCapabilities"
+            problem = f"_meta lacks io.modelcontextprotocol/{missing}"
+            raise Refusal(Fault.INVALID_PARAMS, problem, dialect=config.dialects[0])
+        if mirror is not None:
+            mismatch = mirror.check_head(method, version, row, raw if params is None else params)
+            if mismatch is not None:
+                raise Refusal(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
         peer = _carried(version, meta, config, state)
     else:
         mirror = None
@@ -160,7 +166,9 @@ def admit(
     if params is None:
         raise Refusal(Fault.INVALID_PARAMS, f"the params of {method} do not fit: {problem}", dialect=dialect)
     if mirror is not None:
-        _agree(mirror.check_params(row, params), config)
+        mismatch = mirror.check_params(row, params)
+        if mismatch is not None:
+            raise Refusal(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
     return Admission(row, params, peer, terms, meta.progress_token if meta is not None else None)
 
 
@@ -201,22 +209,6 @@ def _settled(
     if step is Step.PING:
         return Peer(dialect=config.stateful[0], capabilities=t.ClientCapabilities())
     raise Refusal(Fault.INVALID_REQUEST, "the conversation has not been initialized")
-
-
-def _version_of(meta: t.RequestMeta, config: Config) -> str:
-    """The revision that the request's own `_meta` names, if it has all that it has to have."""
-    version = meta.protocol_version
-    if version is None or meta.client_capabilities is None:
-        missing = "protocolVersion" if version is None else "clientCapabilities"
-        raise Refusal(
-            Fault.INVALID_PARAMS, f"_meta lacks io.modelcontextprotocol/{missing}", dialect=config.dialects[0]
-        )
-    return version
-
-
-def _agree(problem: str | None, config: Config) -> None:
-    if problem is not None:
-        raise Refusal(Fault.HEADER_MISMATCH, problem, dialect=config.dialects[0])
 
 
 def _carried(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:

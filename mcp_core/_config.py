@@ -147,7 +147,8 @@ class Config:
         cache: how long what `server/discover` tells may be kept, and by whom; not at all if None (servers only).
 
     `dialects` are the revisions spoken, newest first; `stateful` those of them with a handshake, `stateless` the others.
-    `terms[role][dialect]` is what this configuration means for that role in that revision.
+    `terms[role][dialect]` is what this configuration means for that role in that revision, and `rows[role]` the requests and
+    notifications that the role receives in any of them.
 
     Raises:
         ValueError: an extension's identifier is none, a version is unknown, a custom method has the name of one that MCP
@@ -155,7 +156,6 @@ class Config:
     """
 
     __slots__ = (
-        "_rows",
         "by_version",
         "cache",
         "capabilities",
@@ -167,6 +167,7 @@ class Config:
         "limits",
         "methods",
         "probe_timeout",
+        "rows",
         "stateful",
         "stateless",
         "terms",
@@ -215,7 +216,7 @@ class Config:
 
     def _work_out(self) -> None:
         self.terms = {role: _TermsByDialect(self, role) for role in Role}
-        self._rows = {
+        self.rows = {
             role: {
                 name: row
                 for dialect in self.dialects
@@ -238,6 +239,8 @@ class Config:
         other.keep_alive = None
         if not handshake:
             other.stateful = ()
+            # Each request has a connection to itself, where a rate would limit nothing.
+            other.limits = replace(other.limits, tool_calls=None)
         if not lasting:
             other.capabilities = unchanging(self.capabilities)
         other._work_out()
@@ -247,10 +250,6 @@ class Config:
     def versions(self) -> list[str]:
         """All revisions spoken, newest first."""
         return [dialect.version for dialect in self.dialects]
-
-    def rows(self, role: Role) -> dict[str, Method]:
-        """The requests and notifications that `role` receives in any revision spoken."""
-        return self._rows[role]
 
     def declares(self, path: tuple[str, ...]) -> bool:
         """Whether the capability at `path` is among our own."""

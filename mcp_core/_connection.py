@@ -80,6 +80,7 @@ __all__ = ["Connection"]
 # Looking up a member of an enum costs more than most checks that it is used in.
 _CLIENT, _SERVER, _CLOSED, _OPEN, _ANSWER = Role.CLIENT, Role.SERVER, State.CLOSED, Life.OPEN, Kind.ANSWER
 _ENDING, _NO_PARAMS = (State.CLOSING, State.CLOSED), b"{}"
+_NO_KEEP_ALIVE: Final = KeepAlive(None)  # shared: without an interval it never changes
 
 
 class Connection:
@@ -124,7 +125,7 @@ class Connection:
         self._deaf = False  # the end was told: nothing of the peer's will be heard any more
         self._now, self._rejections = 0.0, 0
         self._events: list[Event] = []
-        self._rows = config.rows(role)
+        self._rows = config.rows[role]
         self._most_queued = config.limits.queued
         self._requests, self._out = Requests(config.limits), Outbox()
         self._asked = Asked(self._out)
@@ -132,7 +133,8 @@ class Connection:
         self._hearing: Hearing | None = None
         rate = config.limits.tool_calls
         self._bucket = bucket or (Bucket(rate) if rate is not None else None)
-        self._keep_alive = KeepAlive(config.keep_alive)
+        seconds = config.keep_alive
+        self._keep_alive = _NO_KEEP_ALIVE if seconds is None else KeepAlive(seconds)
         if peer is not None:
             self._remember(peer)
             self.state = State.READY
@@ -200,7 +202,9 @@ class Connection:
 
     def receive_parsed(self, body: ParsedBody, now: float, via: Via) -> None:
         """Take in a whole message, or a batch, that `parse_body` has decoded with the limits of `config`. `via`: as above."""
-        self._heard(now)
+        self._now = now
+        if self._keep_alive.deadline is not None:
+            self._keep_alive.heard(now)
         if self.state is not _CLOSED:
             self._intake.add_parsed(body, via)
 
@@ -390,7 +394,7 @@ class Connection:
             or self._events
             or self._out.queued
             or self._hearing is not None
-            or self._intake
+            or self._intake.has_input
         ):
             return False
         self.state = _CLOSED
@@ -401,12 +405,14 @@ class Connection:
 
     def data_to_send(self) -> bytes:
         """Everything queued, one message a line, for one write. Empty if there is nothing."""
-        self._fill()
+        if self._hearing is not None:
+            self._fill()
         return self._out.take_lines()
 
     def messages_to_send(self) -> list[Outgoing]:
         """Everything queued, for a transport that keeps messages apart or sends them different ways."""
-        self._fill()
+        if self._hearing is not None:
+            self._fill()
         return self._out.take()
 
     def next_deadline(self) -> float | None:
@@ -436,7 +442,7 @@ class Connection:
                 self._out.take()
                 self._end(RemoteProtocolError("the server asks more and more and does not read the answers"))
                 continue
-            message = self._intake.next_message()
+            message = self._intake.next_message() if self._intake.has_input else None
             if message is None:
                 if not self._eof or requests.lane or self._deaf:
                     return NEED_DATA

@@ -46,10 +46,21 @@ _NOTHING = Via()
 class Intake:
     """What has arrived and was not looked at yet.
 
-    `batches`: a message may be an array. `received`: bytes in all. `via`: how the message came that `next_message` gave last.
+    `batches`: a message may be an array. `received`: bytes in all. `has_input`: something came since
+    `next_message` last gave None. `via`: how the message came that `next_message` gave last.
     """
 
-    __slots__ = ("_batch", "_batch_size", "_bodies", "_limits", "_lines", "batches", "received", "via")
+    __slots__ = (
+        "_batch",
+        "_batch_size",
+        "_bodies",
+        "_limits",
+        "_lines",
+        "batches",
+        "has_input",
+        "received",
+        "via",
+    )
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -59,6 +70,7 @@ class Intake:
         self._batch_size = 0  # bytes of all of it: they are held until its last message is taken
         self._bodies: list[tuple[bytes | ParsedBody, Via]] = []
         self.batches = False
+        self.has_input = False
         self.received = 0
         self.via = _NOTHING
 
@@ -68,10 +80,6 @@ class Intake:
         for body, _ in self._bodies:
             held += body.size if isinstance(body, ParsedBody) else len(body)
         return held + (len(self._lines) if self._lines is not None else 0)
-
-    def __bool__(self) -> bool:
-        """True if anything is held."""
-        return bool(self._batch or self._bodies or self._lines)
 
     def __repr__(self) -> str:
         return f"<Intake of {len(self)} bytes>"
@@ -84,6 +92,7 @@ class Intake:
     def feed(self, data: bytes) -> None:
         """Bytes of a stream of lines, however they are split."""
         self.received += len(data)
+        self.has_input = True
         if self._lines is None:
             self._lines = LineBuffer(self._limits.message)
         self._lines.feed(data)
@@ -91,11 +100,13 @@ class Intake:
     def add(self, message: bytes, via: Via | None) -> None:
         """One whole message, from a transport that keeps messages apart."""
         self.received += len(message)
+        self.has_input = True
         self._bodies.append((message, via or _NOTHING))
 
     def add_parsed(self, body: ParsedBody, via: Via) -> None:
         """One body that was parsed before."""
         self.received += body.size
+        self.has_input = True
         self._bodies.append((body, via))
 
     def clear(self) -> None:
@@ -103,6 +114,7 @@ class Intake:
         self._lines = None
         self._batch.clear()
         self._bodies.clear()
+        self.has_input = False
 
     def next_message(self) -> Envelope | BadMessage | None:
         """The next message, None until more arrives."""
@@ -118,6 +130,7 @@ class Intake:
                 self.via = _NOTHING
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
+                    self.has_input = False
                     return None
                 if line is OVERLONG:
                     return too_long(self._limits)

@@ -35,7 +35,7 @@ class _LinkRuntime(TrioRuntime):
     """One conversation over a `Link`."""
 
     def __init__(self, link: Link) -> None:
-        super().__init__()
+        self._trio = trio.lowlevel.current_trio_token()
         self._link = link
 
     def pump(self) -> None:

@@ -168,7 +168,7 @@ def status_lines(status: int, headers: Sequence[tuple[bytes, bytes]]) -> tuple[b
 
 
 def date_line() -> bytes:
-    return b"date: %b\r\n" % date_value()
+    return b"date: %b\r\n" % _date_value(int(time.time()))
 
 
 def date_value() -> bytes:

@@ -88,9 +88,8 @@ class H11Connection(HttpConnection):
 
     # -- For others ----------------------------------------------------------------------------------------------------------
 
-    def poke(self) -> None:
-        """There is something to write."""
-        self._stir()
+    # As the token of its exchange: there is something to write.
+    poke = HttpConnection._stir
 
     def wind_down(self) -> None:
         if self._exchange is None and not self._writing:
@@ -146,9 +145,10 @@ class H11Connection(HttpConnection):
     def _go_on(self, now: float) -> None:
         self._going_on = True
         try:
-            self._pump()
+            if self._fed:
+                self._pump()
             while not self._closing:
-                if self._exchange is None and not self._begin(now):
+                if self._exchange is None and not (self._incoming and self._begin(now)):
                     return
                 if not self._exchange_goes_on(now):
                     return
@@ -166,8 +166,6 @@ class H11Connection(HttpConnection):
     def _begin(self, now: float) -> bool:
         """Begin the next exchange, if the whole head of its request is there."""
         incoming = self._incoming
-        if not incoming:
-            return False
         end = head_end(incoming, self._seen)
         if end is None:
             fault = unfinished_fault(incoming)
@@ -213,7 +211,8 @@ class H11Connection(HttpConnection):
             elif self._expects:
                 self._parts.append(_CONTINUE)
             self._expects = False
-        self._pump()
+        if self._fed:
+            self._pump()
         actions = self._reception.site.actions_to_send(exchange)
         if actions:
             self._reception.taken(exchange)
@@ -234,7 +233,8 @@ class H11Connection(HttpConnection):
                 self._closing = self._lingers = True
             return False
         self._exchange = self._chunks = None
-        self._tell_of(exchange, now)
+        if self._on_exchange is not None:
+            self._tell_of(exchange, now)
         if self._last or self._reception.stopping:
             self._closing = True
             self._lingers = bool(self._incoming)
@@ -337,9 +337,11 @@ class H11Connection(HttpConnection):
         else:
             # All of it is here. Its length is not among what is remembered of the head.
             lines, _ = status_lines(status, tuple([header for header in headers if header[0] != _LENGTH]))
-            framing = b"content-length: %d\r\n" % sum(
-                [len(each.data) for each in actions if type(each) is Body]
-            )
+            length = 0
+            for each in actions:
+                if type(each) is Body:
+                    length += len(each.data)
+            framing = b"content-length: %d\r\n" % length
         self._status = status
         return b"%b%b%b%b\r\n" % (lines, framing, date_line(), _CLOSE if self._last else b"")
 

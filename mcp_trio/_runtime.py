@@ -40,9 +40,8 @@ class TrioRuntime(Runtime):
     # Seconds. A task switch costs more than most of what a handler says; who says much at once is not stopped at every word.
     breath = 0.001
 
-    def __init__(self) -> None:
-        self._trio = trio.lowlevel.current_trio_token()
-        self._breathed = 0.0
+    _breathed = 0.0  # when others had their turn last
+    _trio: trio.lowlevel.TrioToken  # of the run; whoever carries the conversation sets it
 
     async def breathe(self) -> None:
         """A checkpoint, which lets others run only if they have not had their turn within the last millisecond."""

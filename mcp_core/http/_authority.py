@@ -112,7 +112,7 @@ class Gate:
         ValueError: one of `hosts` or `origins` is not written like that.
     """
 
-    __slots__ = ("_answered", "_anywhere", "_asking", "_hosts", "_origins", "_schemes")
+    __slots__ = ("_anywhere", "_asking", "_hosts", "_origins", "_schemes", "known_hosts")
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Gate:
         self._hosts = frozenset(map(_listed_host, _several(hosts, "hosts")))
         self._origins = frozenset(map(_listed_origin, _several(origins, "origins")))
         self._schemes = (scheme,) if scheme else tuple(_DEFAULT_PORTS)
-        self._answered: set[bytes] = set()
+        self.known_hosts: set[bytes] = set()  # values that were allowed before
         self._asking: set[tuple[bytes, bytes]] = set()
 
     def __repr__(self) -> str:
@@ -135,14 +135,14 @@ class Gate:
 
     def allows_host(self, value: bytes | None) -> bool:
         """Whether a request with this `Host` is for us. One without is not."""
-        if value in self._answered:
+        if value in self.known_hosts:
             return True
         authority = None if value is None else parse_host(value)
         if value is None or authority is None or not self._is_ours(authority):
             return False
-        if len(self._answered) >= _REMEMBERED:
-            self._answered.clear()
-        self._answered.add(value)
+        if len(self.known_hosts) >= _REMEMBERED:
+            self.known_hosts.clear()
+        self.known_hosts.add(value)
         return True
 
     def allows_origin(self, origin: bytes | None, host: bytes) -> bool:

@@ -397,7 +397,9 @@ class Endpoint:
         ):
             config = self._stateless_config
             exchange.method = exchange.headers.get(METHOD, b"").decode("ascii", "replace")
-            self._post_one_shot(exchange, body.as_message(), config, config.stateless[0])
+            if body.is_array:
+                body = body.as_message()
+            self._post_one_shot(exchange, body, config, config.stateless[0])
         else:
             self._post_without_session(exchange, body)
 
@@ -488,7 +490,8 @@ class Endpoint:
             self._reject(exchange, _TOO_BUSY)
             return
         principal = exchange.principal
-        conn = Connection(_SERVER, config, peer=peer, bucket=self.bucket(principal))
+        bucket = self.bucket(principal) if principal else None
+        conn = Connection(_SERVER, config, peer=peer, bucket=bucket)
         conversation = Conversation(self.shared, conn, principal, dialect.http)
         exchange.conversation = conversation
         self.alone[conversation] = None
@@ -524,11 +527,13 @@ class Endpoint:
         stream.exchange = exchange
         conversation.current = stream
         self._feed(conversation, exchange, body)
-        if stream.pending:
+        is_session = isinstance(conversation, Session)
+        # On a connection of its own a single request is answered by now, or has a handler.
+        if stream.pending and (is_session or body.is_batch):
             for id in ids:
                 if not conversation.conn.owes(id):
                     conversation.drop(id)  # it looked like a request, and gets no response
-        if isinstance(conversation, Session):
+        if is_session:
             conversation.current = None
         if stream.log or stream.pending:
             exchange.mode = _UNDECIDED

@@ -267,7 +267,7 @@ def _guarded_message(message: Envelope | BadMessage, config: Config) -> tuple[st
     # with the right JSON-RPC error.
     if isinstance(message, BadMessage) or message.method is UNSET:
         return None, None
-    row = config.rows(Role.SERVER).get(message.method)
+    row = config.rows[Role.SERVER].get(message.method)
     if row is None:
         return None, None
     try:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, Struct, defstruct
+from msgspec import UNSET, Struct, defstruct
 
 from mcp_core._jsonrpc import Unreadable, reader
 from mcp_core._methods import METHODS, Method
@@ -72,17 +72,17 @@ class Mirror:
     def __repr__(self) -> str:
         return f"<Mirror of {len(self._found)} headers>"
 
-    def check_head(
-        self, method: str, version: str, row: Method | None, raw_params: Raw | bytes
-    ) -> str | None:
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
         """Version, method and name. `version` is that of `_meta`; `row` is None for a method that nobody knows."""
         problem = self._differs(PROTOCOL_VERSION, version) or self._differs(METHOD, method)
         if problem is not None or row is None or not row.name_field:
             return problem
-        try:
-            name = getattr(_READ_NAMED[row.name_field](raw_params), row.name_field)
-        except Unreadable:
-            return None
+        if not isinstance(params, Struct):
+            try:
+                params = _READ_NAMED[row.name_field](params)
+            except Unreadable:
+                return None
+        name = getattr(params, row.name_field)
         value = self._found.get(NAME)
         if value is None or NAME in self._repeated:
             return self._absent_or_repeated(NAME)

@@ -40,24 +40,18 @@ class Invocation(abc.ABC):
     `wants_context`: `call` needs a `Context`.
     """
 
-    __slots__ = ("arguments", "dialect", "function", "thread")
+    __slots__ = ("arguments", "dialect", "function", "is_async", "thread", "wants_context")
 
     def __init__(self, function: Function, thread: bool, arguments: dict[str, Any], dialect: Dialect) -> None:
         self.function = function
         self.thread = thread
         self.arguments = arguments
         self.dialect = dialect
+        self.is_async = function.is_async
+        self.wants_context = function.context != ""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.function.label}>"
-
-    @property
-    def is_async(self) -> bool:
-        return self.function.is_async
-
-    @property
-    def wants_context(self) -> bool:
-        return self.function.context != ""
 
     def call(self, context: Context | None = None) -> Any:
         """Call the function: gives its value, or an awaitable if `is_async`; raises whatever it raises."""

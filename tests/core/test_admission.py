@@ -61,7 +61,7 @@ def admitted(
     remembered: Peer | None = None,
 ) -> Admission:
     raw = b"{}" if params is None else json.dumps(params).encode()
-    rows = config.rows(role)
+    rows = config.rows[role]
     return admit(method, raw, role=role, config=config, rows=rows, state=state, remembered=remembered)
 
 

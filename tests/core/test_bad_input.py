@@ -621,7 +621,7 @@ def _refuse(constant: str) -> None:
 def test_configurations_do_not_change_by_input() -> None:
     """They are shared by all connections of a server."""
     config: Config = server_config()
-    before = repr(config), config.versions, dict(config.rows(SERVER))
+    before = repr(config), config.versions, dict(config.rows[SERVER])
     talk = Talk(Connection(SERVER, config))
     talk.hears(
         initialize(),
@@ -630,4 +630,4 @@ def test_configurations_do_not_change_by_input() -> None:
         "nope",
         modern(2, "odd"),
     )
-    assert (repr(config), config.versions, dict(config.rows(SERVER))) == before
+    assert (repr(config), config.versions, dict(config.rows[SERVER])) == before

@@ -125,14 +125,14 @@ def test_custom_methods_go_their_way(version: str) -> None:
     assert terms.receives.keys() & ours == {"acme/add", "notifications/acme/news"}
     assert terms.sends.keys() & ours == {"acme/ask", "notifications/acme/news"}
     assert config.methods == {"acme/add": ADD, "acme/ask": ASK, "notifications/acme/news": NEWS}
-    assert config.rows(SERVER).keys() & ours == {"acme/add", "notifications/acme/news"}
+    assert config.rows[SERVER].keys() & ours == {"acme/add", "notifications/acme/news"}
 
 
 def test_rows_are_those_of_all_revisions_spoken() -> None:
-    assert {"initialize", "server/discover"} <= server_config().rows(SERVER).keys()
-    assert "server/discover" not in server_config(*STATEFUL).rows(SERVER)
-    assert "initialize" not in server_config(E).rows(SERVER)
-    assert "sampling/createMessage" in client_config().rows(CLIENT)
+    assert {"initialize", "server/discover"} <= server_config().rows[SERVER].keys()
+    assert "server/discover" not in server_config(*STATEFUL).rows[SERVER]
+    assert "initialize" not in server_config(E).rows[SERVER]
+    assert "sampling/createMessage" in client_config().rows[CLIENT]
 
 
 @pytest.mark.requirement("META-6", "META-7", "META-10", "RPC-30", "STDIO-9")

@@ -178,9 +178,9 @@ def test_what_is_remembered_has_an_end() -> None:
         assert gate.allows_origin(b"http://localhost:%d" % port, b"localhost:%d" % port)
         assert not gate.allows_host(b"evil%d.com" % port)
         assert not gate.allows_origin(b"http://evil%d.com" % port, b"localhost")
-        assert len(gate._answered) <= 256
+        assert len(gate.known_hosts) <= 256
         assert len(gate._asking) <= 256
-    assert not any(b"evil" in value for value in gate._answered)
+    assert not any(b"evil" in value for value in gate.known_hosts)
     assert not any(b"evil" in origin for origin, _ in gate._asking)
 
 
