@@ -56,6 +56,14 @@ class ParsedBody(Struct, gc=False):
         message = self.messages[0]
         return "" if isinstance(message, BadMessage) or message.method is UNSET else message.method
 
+    @property
+    def is_message(self) -> bool:
+        """True if the body is a single message that is valid: with a method, or a response."""
+        if len(self.messages) != 1:
+            return False
+        message = self.messages[0]
+        return not isinstance(message, BadMessage) and message.method != ""
+
     def as_message(self) -> ParsedBody:
         """Return the body as a revision without batches reads it: an array is one bad message."""
         if not self.is_array:
@@ -93,8 +101,8 @@ def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:
     count, limit = len(members), limits.batch
     if not 0 < count <= limit:
         problem = f"a batch has between 1 and {limit} messages, this one has {count}"
-        bad = BadMessage(Fault.INVALID_REQUEST, problem)
-        return ParsedBody([bad], len(data), is_array=True)
+        whole = BadMessage(Fault.INVALID_REQUEST, problem)
+        return ParsedBody([whole], len(data), is_array=True)
     messages: list[Envelope | BadMessage] = []
     for member in members:
         try:

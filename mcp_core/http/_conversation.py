@@ -18,13 +18,18 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import UNSET
+
+from mcp_core import types as t
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected, RequestCancelled
+from mcp_core._jsonrpc import BadMessage, Unreadable, reader
 from mcp_core._outbox import Kind
 
 from ._exchange import Mode
 from ._stream import EventLog, Stream
 
 if TYPE_CHECKING:
+    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._dialects import HttpRules
     from mcp_core._events import Event
@@ -34,9 +39,11 @@ if TYPE_CHECKING:
     from ._exchange import Exchange
     from ._options import HttpLimits
 
-__all__ = ["Conversation", "Session", "SharedState"]
+__all__ = ["Conversation", "Session", "SharedState", "cancelled_ids"]
 
 _ANSWER: Final = Kind.ANSWER
+_CANCELLED: Final = "notifications/cancelled"
+_read_cancelled = reader(t.CancelledParams)
 _CHANGES_STREAMS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
 _UNDECIDED, _STREAM = Mode.UNDECIDED, Mode.STREAM
 # Hold back change notifications while more than this many bytes are queued on the stream.
@@ -403,3 +410,20 @@ class Session(Conversation):
             self._end_stream(stream)
             self.forget(stream)
         self.by_id.clear()
+
+
+def cancelled_ids(body: ParsedBody) -> list[RequestId]:
+    """Return the ids of the requests that the notifications in a body cancel."""
+    ids: list[RequestId] = []
+    for message in body.messages:
+        if isinstance(message, BadMessage) or message.method != _CANCELLED:
+            continue
+        if message.id is not UNSET or message.params is UNSET:
+            continue
+        try:
+            id = _read_cancelled(message.params).request_id
+        except Unreadable:
+            continue  # the connection rejects it
+        if id is not None:
+            ids.append(id)
+    return ids

@@ -18,21 +18,19 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
-
 from mcp_core import types as t
 from mcp_core._body import parse_body
 from mcp_core._connection import Connection
 from mcp_core._dialects import DIALECTS
 from mcp_core._events import ConnectionClosed, Peer, PeerReady
 from mcp_core._intake import Via
-from mcp_core._jsonrpc import BadMessage, Unreadable, encode, encode_error, reader
+from mcp_core._jsonrpc import encode, encode_error
 from mcp_core._methods import METHODS, Role
 from mcp_core._rate import Bucket
 from mcp_core._state import State
 
 from ._checks import ALLOWED, UPGRADE, Refused, first_fault, scan, too_long, who_fault
-from ._conversation import Conversation, Session, SharedState
+from ._conversation import Conversation, Session, SharedState, cancelled_ids
 from ._cors import preflight, shared
 from ._exchange import Exchange, Mode
 from ._guarding import GUARDED, Admission
@@ -69,7 +67,6 @@ _VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
 # The revision of a request without a version header (2025-06-18), until the handshake names one.
 _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
 _SESSION_QUERY: Final = b"session_id="
-_CANCELLED: Final = "notifications/cancelled"
 # Principals whose calls are counted. Beyond that the one whose last call is oldest is forgotten.
 _MOST_BUCKETS: Final = 10_000
 _JSON: Final = (b"content-type", b"application/json")
@@ -89,8 +86,6 @@ _EVENTS_GONE: Final = Refused(400, "what came after that event is not kept any m
 _OPEN_ALREADY: Final = Refused(409, "this session's stream is open already")
 _NO_STREAM: Final = Refused(405, "there is no stream without a session", _ONLY_POST)
 _POST_HERE: Final = Refused(405, "messages are posted here", [(b"allow", b"POST")])
-
-_read_cancelled = reader(t.CancelledParams)
 
 
 class Endpoint:
@@ -435,7 +430,7 @@ class Endpoint:
             self._reject(exchange, _TOO_MANY_STREAMS)
         else:
             self._post(exchange, session, body, ids)
-        for id in _cancelled_ids(body):
+        for id in cancelled_ids(body):
             if not conn.owes(id):
                 session.drop(id)  # a request that waited for a handler is gone without an event
         if conn.state is _READY:
@@ -458,7 +453,7 @@ class Endpoint:
         elif not sessions and not is_initialize:
             peer = Peer(dialect, t.ClientCapabilities())
             self._post_one_shot(exchange, body, self._one_shot_config, dialect, peer)
-        elif sessions and _is_valid_message(body):
+        elif sessions and body.is_message:
             self._reject(exchange, _NOT_INITIALIZED)
         else:
             config = self._one_shot_config
@@ -778,26 +773,3 @@ def _session_in_query(target: bytes) -> bytes | None:
         if part.startswith(_SESSION_QUERY):
             return part[len(_SESSION_QUERY) :]
     return None
-
-
-def _cancelled_ids(body: ParsedBody) -> list[RequestId]:
-    """Return the ids of the requests that the notifications in a body cancel."""
-    ids: list[RequestId] = []
-    for message in body.messages:
-        if isinstance(message, BadMessage) or message.method != _CANCELLED:
-            continue
-        if message.id is not UNSET or message.params is UNSET:
-            continue
-        try:
-            id = _read_cancelled(message.params).request_id
-        except Unreadable:
-            continue  # the connection rejects it
-        if id is not None:
-            ids.append(id)
-    return ids
-
-
-def _is_valid_message(body: ParsedBody) -> bool:
-    """True if a body is one message, and not something that the connection rejects anyway."""
-    (message,) = body.messages or (None,)
-    return not (message is None or isinstance(message, BadMessage) or message.method == "")

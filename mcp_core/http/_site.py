@@ -73,8 +73,8 @@ class Site:
                 raise ValueError(f"two servers are at {path!r}: a slash at the end makes no difference")
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
         doors = [endpoint.door for endpoint in self.endpoints if endpoint.door is not None]
-        for path, document in _published_metadata(doors).items():
-            self._routes.setdefault(path, partial(_serve_metadata, document))
+        for place, document in _published_metadata(doors).items():
+            self._routes.setdefault(place, partial(_serve_metadata, document))
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
 

@@ -74,6 +74,17 @@ def test_body_of_one_message_has_its_ids_and_method(body: Any, ids: list[int | s
     assert found.as_message() is found
 
 
+@pytest.mark.parametrize(
+    ("body", "valid"),
+    [
+        *((message, True) for message in (PING, NOTE, RESPONSE)),
+        *((message, False) for message in ({**PING, "method": ""}, 5, b"", [PING, NOTE])),
+    ],
+)
+def test_body_is_message_if_it_is_one_valid_message(body: Any, valid: bool) -> None:
+    assert parsed(body).is_message is valid
+
+
 @pytest.mark.parametrize(("body", "ids", "method"), BATCHES)
 def test_batch_has_the_ids_of_all_members(body: Any, ids: list[int | str], method: str) -> None:
     found = parsed(body)
