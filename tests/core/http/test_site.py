@@ -45,7 +45,7 @@ class Token:
         (b"*", 404),
     ],
 )
-def test_paths_are_compared_to_the_letter(target: bytes, status: int) -> None:
+def test_site_compares_paths_literally(target: bytes, status: int) -> None:
     talk = Talk()
     paths = {"/mcp": talk.endpoint, "/other": talk.endpoint}
     talk.site = Site(paths, {"/healthz": lambda head: PlainAnswer()})
@@ -55,14 +55,14 @@ def test_paths_are_compared_to_the_letter(target: bytes, status: int) -> None:
     assert talk.site.idle
 
 
-def test_two_servers_at_one_path() -> None:
+def test_site_rejects_two_servers_at_one_path() -> None:
     one, other = Talk().endpoint, Talk().endpoint
     with pytest.raises(ValueError, match="two servers are at '/mcp/'"):
         Site({"/mcp": one, "/mcp/": other})
     assert Site({"/": one, "": one}).endpoints == (one,)
 
 
-def test_where_in_the_site_need_not_be_where_the_client_sees_it() -> None:
+def test_site_path_may_differ_from_the_target() -> None:
     talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
     head = RequestHead(b"GET", b"/tools/healthz", [HOST])
     assert talk.site.actions_to_send(talk.site.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
@@ -70,7 +70,7 @@ def test_where_in_the_site_need_not_be_where_the_client_sees_it() -> None:
     assert found[1].data == b"/tools/healthz"  # type: ignore[union-attr]
 
 
-def test_pump_goes_on_until_all_is_settled_and_calls_nobody_twice() -> None:
+def test_pump_continues_until_nothing_is_left() -> None:
     talk = Talk()
     seen: list[str] = []
     token = Token(talk.site, seen)
@@ -88,7 +88,7 @@ def test_pump_goes_on_until_all_is_settled_and_calls_nobody_twice() -> None:
     assert talk.site.actions_to_send(exchange) == []
 
 
-def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
+def test_pump_works_again_after_an_exception() -> None:
     talk = Talk()
     seen: list[str] = []
     begin(talk, Token(talk.site, seen))
@@ -102,7 +102,7 @@ def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
     assert seen == ["poked"]
 
 
-def test_time_and_the_end_are_for_every_endpoint() -> None:
+def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
     talk = Talk(comment=15.0)
     other = Talk()
     talk.site = Site({"/mcp": talk.endpoint, "/other": other.endpoint})
@@ -123,7 +123,7 @@ def test_time_and_the_end_are_for_every_endpoint() -> None:
     assert talk.site.idle
 
 
-def test_a_conversation_is_full_when_much_waits_for_its_client() -> None:
+def test_conversation_is_full_when_much_is_queued() -> None:
     talk = Talk()
     talk.call(1, "slow")
     conversation, _ = talk.seen[-1]
