@@ -116,14 +116,14 @@ def _host(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None
     gate = options.gate
     if host in gate.known_hosts or gate.allows_host(host):
         return None
-    return Refused(421, "this server does not go by that name: its Host has to be allowed (hosts=)")
+    return Refused(421, "the name in Host is not allowed: list it in hosts=")
 
 
 def _origin(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
     origin = parsed.headers.get(b"origin")
     if origin is None or options.gate.allows_origin(origin, parsed.headers[b"host"]):
         return None
-    return Refused(403, "pages of that origin may not ask here: it has to be allowed (origins=)")
+    return Refused(403, "the Origin is not allowed: list it in origins=")
 
 
 def _doubled(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
@@ -133,7 +133,7 @@ def _doubled(parsed: Asked, options: HttpOptions, config: Config) -> Refused | N
 
 
 def _verb(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    return Refused(405, "only GET, POST, DELETE and OPTIONS mean something here", [(b"allow", ALLOWED)])
+    return Refused(405, "only GET, POST, DELETE and OPTIONS are supported", [(b"allow", ALLOWED)])
 
 
 def _length(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
@@ -141,7 +141,7 @@ def _length(parsed: Asked, options: HttpOptions, config: Config) -> Refused | No
     if length is None:
         return None
     if not length.isdigit():
-        return Refused(400, "content-length is no number", hang_up=True)
+        return Refused(400, "content-length is not a number", hang_up=True)
     if len(length) > 18 or int(length) > config.limits.message:
         return too_long(config)
     return None
@@ -154,11 +154,15 @@ def too_long(config: Config) -> Refused:
 
 def _json(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
     if parsed.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        return Refused(415, "encoded bodies are not read here", [(b"accept-encoding", b"identity")])
+        return Refused(
+            415,
+            "a content-encoding other than identity is not supported",
+            [(b"accept-encoding", b"identity")],
+        )
     content_type = parsed.headers.get(b"content-type")
     if content_type == JSON or is_json(content_type):
         return None
-    return Refused(415, "the body has to be application/json, in UTF-8")
+    return Refused(415, "the body must be application/json, in UTF-8")
 
 
 def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
@@ -168,16 +172,16 @@ def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> R
     if options.reply == "json":
         if accepts(accept, JSON):
             return None
-        return Refused(406, "the client has to accept application/json")
+        return Refused(406, "the client must accept application/json")
     if accepts(accept, JSON, EVENT_STREAM):
         return None
-    return Refused(406, "the client has to accept both application/json and text/event-stream")
+    return Refused(406, "the client must accept both application/json and text/event-stream")
 
 
 def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
     if accepts(parsed.headers.get(b"accept"), EVENT_STREAM):
         return None
-    return Refused(406, "the client has to accept text/event-stream")
+    return Refused(406, "the client must accept text/event-stream")
 
 
 _SENDER: Final = (_host, _origin)

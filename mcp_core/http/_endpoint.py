@@ -77,15 +77,17 @@ _ENDING: Final = Refused(503, "the server is being shut down", _RETRY_AFTER)
 _TOO_MANY_SESSIONS: Final = Refused(503, "there are too many sessions; try again later", _RETRY_AFTER)
 _TOO_BUSY: Final = Refused(503, "there are too many requests at once; try again later", _RETRY_AFTER)
 _TOO_MANY_STREAMS: Final = Refused(429, "too many streams of this session are open", _RETRY_AFTER)
-_NO_SESSION: Final = Refused(404, "there is no such session: begin a new one with initialize")
+_NO_SESSION: Final = Refused(404, "unknown session: begin a new one with initialize")
 _NOT_INITIALIZED: Final = Refused(
-    400, "a session has to be begun with initialize, and its Mcp-Session-Id to be sent"
+    400, "no session: send initialize first, then its Mcp-Session-Id with each request"
 )
 _ID_IN_USE: Final = Refused(400, "a request id of this body is still in use")
-_EVENTS_GONE: Final = Refused(400, "what came after that event is not kept any more: send the request again")
-_OPEN_ALREADY: Final = Refused(409, "this session's stream is open already")
+_EVENTS_GONE: Final = Refused(
+    400, "the events after Last-Event-ID are no longer retained: send the request again"
+)
+_OPEN_ALREADY: Final = Refused(409, "the stream of this session is already open")
 _NO_STREAM: Final = Refused(405, "there is no stream without a session", _ONLY_POST)
-_POST_HERE: Final = Refused(405, "messages are posted here", [(b"allow", b"POST")])
+_POST_HERE: Final = Refused(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 
 class Endpoint:
@@ -238,7 +240,7 @@ class Endpoint:
         if route is None:
             sessions = self.options.sessions and self._session_config.stateful and not modern
             allow = [(b"allow", ALLOWED)] if sessions else _ONLY_POST
-            self._reject(exchange, Refused(405, "this revision has no use for that verb", allow))
+            self._reject(exchange, Refused(405, "this revision does not use that HTTP method", allow))
             return
         if id is not None:
             refused = self._find_session(exchange, id, dialect)
@@ -253,12 +255,12 @@ class Endpoint:
         is_sse = SESSION_ID not in exchange.headers
         if session is None or session.principal != exchange.principal or session.is_sse is not is_sse:
             if session is not None and self.door is not None:
-                self.door.tell("refused with 404: the session that is named is not one of who asks")
+                self.door.tell("refused with 404: the session belongs to another principal")
             return _NO_SESSION
         peer = session.conn.peer
         if peer is not None and dialect is not None and dialect is not peer.dialect:
             version = peer.dialect.version
-            text = f"this session speaks {version}: MCP-Protocol-Version has to say so"
+            text = f"this session speaks {version}: send it in MCP-Protocol-Version"
             return Refused(400, text)
         exchange.session = exchange.conversation = session
         self.sessions.heard(session, self.shared.now)

@@ -37,7 +37,7 @@ __all__ = ["GUARDED", "Admission", "Door", "Guard", "TurnedAway"]
 GUARDED: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _NO_PARAMS: Final = b"{}"
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
-_CHECK_FAILED: Final = Refused(500, "who may enter cannot be told: the server's log says why")
+_CHECK_FAILED: Final = Refused(500, "the authorization check failed: see the log of the server")
 _CHECK_TIMED_OUT: Final = Refused(
     503, "whether the token is good cannot be told now; try again later", [(b"retry-after", b"5")]
 )
@@ -119,13 +119,13 @@ class Door(Struct, frozen=True):
     def failed(self, verb: bytes, exc: BaseException) -> Refused:
         """Log an exception of the resource server. The response does not reveal it."""
         verb_text = verb.decode("ascii")
-        self.tell(f"{verb_text} refused with 500: the guard failed", _ERROR, exc)
+        self.tell(f"{verb_text} refused with 500: the authorization check raised an exception", _ERROR, exc)
         return _CHECK_FAILED
 
     def too_slow(self, verb: bytes) -> Refused:
         """Log that the check took too long, and ask the client to retry later."""
         verb_text = verb.decode("ascii")
-        self.tell(f"{verb_text} refused with 503: the guard took too long", _WARNING)
+        self.tell(f"{verb_text} refused with 503: the authorization check took too long", _WARNING)
         return _CHECK_TIMED_OUT
 
 
@@ -247,7 +247,7 @@ class _Doing:
         if found is not None:
             return found
         if self._fetch is None:
-            raise RuntimeError("nothing is fetched here: give the verifier its keys")
+            raise RuntimeError("this server cannot fetch keys: give them to the verifier")
         return self._fetch(step)
 
 

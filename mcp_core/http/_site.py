@@ -70,7 +70,7 @@ class Site:
         self._by_path: dict[bytes, Endpoint] = {}
         for path, endpoint in endpoints.items():
             if self._by_path.setdefault(_canonical(path.encode()), endpoint) is not endpoint:
-                raise ValueError(f"two servers are at {path!r}: a slash at the end makes no difference")
+                raise ValueError(f"two servers have the path {path!r}: a trailing slash makes no difference")
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
         doors = [endpoint.door for endpoint in self.endpoints if endpoint.door is not None]
         for place, document in _published_metadata(doors).items():
@@ -239,9 +239,7 @@ def _published_metadata(doors: Iterable[Door]) -> dict[bytes, bytes]:
         document = door.guard.metadata()
         path, *others = door.guard.metadata_paths
         if own.setdefault(_canonical(path.encode()), document) != document:
-            raise ValueError(
-                f"two guards have their metadata at {path!r}: give each a resource with a path of its own"
-            )
+            raise ValueError(f"two guards have their metadata at {path!r}: give each resource its own path")
         for other in others:
             shared.setdefault(_canonical(other.encode()), set()).add(document)
     single = {path: documents.pop() for path, documents in shared.items() if len(documents) == 1}

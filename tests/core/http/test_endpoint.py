@@ -38,16 +38,16 @@ JSON = (b"content-type", b"application/json")
 BOTH = (b"accept", b"application/json, text/event-stream")
 HEADS = [
     # verb, headers, status, what the text says
-    (b"POST", [], 421, "does not go by that name"),
-    (b"POST", [(b"host", b"evil.example"), JSON, BOTH], 421, "does not go by that name"),
-    (b"GET", [(b"host", b"evil.example")], 421, "does not go by that name"),
-    (b"DELETE", [(b"host", b"evil.example")], 421, "does not go by that name"),
-    (b"POST", [HOST, (b"origin", b"http://evil.example"), JSON, BOTH], 403, "may not ask here"),
-    (b"GET", [HOST, (b"origin", b"null")], 403, "may not ask here"),
-    (b"DELETE", [HOST, (b"origin", b"http://127.0.0.1:9")], 403, "may not ask here"),
-    (b"OPTIONS", [HOST, (b"origin", b"http://evil.example")], 403, "may not ask here"),
+    (b"POST", [], 421, "the name in Host is not allowed"),
+    (b"POST", [(b"host", b"evil.example"), JSON, BOTH], 421, "the name in Host is not allowed"),
+    (b"GET", [(b"host", b"evil.example")], 421, "the name in Host is not allowed"),
+    (b"DELETE", [(b"host", b"evil.example")], 421, "the name in Host is not allowed"),
+    (b"POST", [HOST, (b"origin", b"http://evil.example"), JSON, BOTH], 403, "the Origin is not allowed"),
+    (b"GET", [HOST, (b"origin", b"null")], 403, "the Origin is not allowed"),
+    (b"DELETE", [HOST, (b"origin", b"http://127.0.0.1:9")], 403, "the Origin is not allowed"),
+    (b"OPTIONS", [HOST, (b"origin", b"http://evil.example")], 403, "the Origin is not allowed"),
     (b"PUT", [HOST], 405, "GET, POST, DELETE"),
-    (b"PATCH", [HOST, (b"origin", b"http://evil.example")], 403, "may not ask here"),
+    (b"PATCH", [HOST, (b"origin", b"http://evil.example")], 403, "the Origin is not allowed"),
     (b"POST", [HOST, HOST, JSON, BOTH], 400, "host stands twice"),
     (b"POST", [HOST, JSON, JSON, BOTH], 400, "content-type stands twice"),
     (
@@ -58,10 +58,10 @@ HEADS = [
     ),
     (b"POST", [HOST, JSON, BOTH, (b"content-length", b"100001")], 413, "longer than 100000 bytes"),
     (b"POST", [HOST, JSON, BOTH, (b"content-length", b"9" * 19)], 413, "longer than 100000 bytes"),
-    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"-1")], 400, "no number"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"-1")], 400, "not a number"),
     (b"POST", [HOST, BOTH], 415, "application/json"),
     (b"POST", [HOST, (b"content-type", b"text/plain"), BOTH], 415, "application/json"),
-    (b"POST", [HOST, JSON, BOTH, (b"content-encoding", b"gzip")], 415, "encoded bodies"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-encoding", b"gzip")], 415, "content-encoding"),
     (
         b"POST",
         [HOST, JSON, (b"accept", b"application/json")],
@@ -70,13 +70,13 @@ HEADS = [
     ),
     (b"POST", [HOST, JSON, (b"accept", b"text/html")], 406, "both"),
     (b"GET", [HOST, (b"accept", b"application/json")], 406, "text/event-stream"),
-    (b"GET", [*GET, VERSION], 405, "no use for that verb"),
-    (b"DELETE", [HOST, VERSION], 405, "no use for that verb"),
-    (b"DELETE", [HOST], 405, "no use for that verb"),
+    (b"GET", [*GET, VERSION], 405, "does not use that HTTP method"),
+    (b"DELETE", [HOST, VERSION], 405, "does not use that HTTP method"),
+    (b"DELETE", [HOST], 405, "does not use that HTTP method"),
     (b"GET", [*GET, (b"mcp-protocol-version", D.encode())], 405, "no stream without a session"),
-    (b"GET", [*GET, (b"mcp-session-id", b"0")], 404, "no such session"),
-    (b"POST", [*POST, (b"mcp-session-id", b"0")], 404, "no such session"),
-    (b"DELETE", [HOST, (b"mcp-session-id", b"0")], 404, "no such session"),
+    (b"GET", [*GET, (b"mcp-session-id", b"0")], 404, "unknown session"),
+    (b"POST", [*POST, (b"mcp-session-id", b"0")], 404, "unknown session"),
+    (b"DELETE", [HOST, (b"mcp-session-id", b"0")], 404, "unknown session"),
 ]
 
 
@@ -297,7 +297,7 @@ def test_revision_is_read_from_the_header_or_else_the_body() -> None:
     assert talk.post(LIST, (b"mcp-method", b"tools/list")).message["error"]["code"] == -32020
     assert talk.post(initialize()).headers[b"mcp-session-id"]
     nowhere = talk.post(request(1, "tools/list"))
-    assert (nowhere.status, "begun with initialize" in nowhere.message["error"]["message"]) == (400, True)
+    assert (nowhere.status, "send initialize first" in nowhere.message["error"]["message"]) == (400, True)
     assert nowhere.message["id"] is None
 
 

@@ -403,7 +403,7 @@ def test_verifier_exception_denies_access(raised: type[BaseException]) -> None:
     assert talk.tool("whoami", "ann").status == 500
     ((text, exc),) = talk.log
     assert isinstance(exc, raised)
-    assert text == "POST refused with 500: the guard failed"
+    assert text == "POST refused with 500: the authorization check raised an exception"
 
 
 class Doer:
@@ -442,7 +442,7 @@ def test_check_without_a_fetch_function_fails() -> None:
     talk.pump()
     assert reply.status == 500
     ((_, exc),) = talk.log
-    assert "nothing is fetched here" in str(exc)
+    assert "cannot fetch keys" in str(exc)
 
 
 # -- With the guard's own verifiers ------------------------------------------------------------------------------------
@@ -636,7 +636,7 @@ def test_session_belongs_to_its_principal_not_to_its_token() -> None:
     assert Visit(talk, ann.id, D, "bob").delete().status == 404
     assert ann.call(2, "whoami").status == 200
     assert [line for line, _ in talk.log if "404" in line] == [
-        "refused with 404: the session that is named is not one of who asks"
+        "refused with 404: the session belongs to another principal"
     ] * 2
 
 

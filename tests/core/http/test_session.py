@@ -444,7 +444,7 @@ def test_resume_from_an_evicted_event_is_rejected() -> None:
     talk.hang_up(reply)
     talk.step(30)
     gone = visit.get(reply.last_id)
-    assert (gone.status, "not kept any more" in gone.message["error"]["message"]) == (400, True)
+    assert (gone.status, "no longer retained" in gone.message["error"]["message"]) == (400, True)
     newest = visit.get(b"2-18")
     assert [m.get("params", {}).get("progress", "answer") for m in newest.messages] == [19, 20, "answer"]
 

@@ -57,7 +57,7 @@ def test_site_compares_paths_literally(target: bytes, status: int) -> None:
 
 def test_site_rejects_two_servers_at_one_path() -> None:
     one, other = Talk().endpoint, Talk().endpoint
-    with pytest.raises(ValueError, match="two servers are at '/mcp/'"):
+    with pytest.raises(ValueError, match="two servers have the path '/mcp/'"):
         Site({"/mcp": one, "/mcp/": other})
     assert Site({"/": one, "": one}).endpoints == (one,)
 
