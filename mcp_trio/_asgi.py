@@ -49,19 +49,20 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: the authorization of requests: an `mcp_core.auth.Guard`. Its metadata has paths from the
-            root, so mount the application there.
+        auth: the authorization of requests: an `mcp_core.auth.Guard`. Its metadata has paths from
+            the root, so mount the application there.
         options: see `mcp_core.http.ServedOptions`.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
-    cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run. An
-    ASGI server closes its connections first: give it a timeout for that (`graceful_timeout` of
+    cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run.
+    An ASGI server closes its connections first: give it a timeout for that (`graceful_timeout` of
     hypercorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
     lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
 
     Raises:
-        ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
+        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
+            write it.
     """
     return AsgiApp(server, path, HttpOptions.of(**options), auth)
 

@@ -75,7 +75,7 @@ class Reception:
         self._nursery = nursery
         self._admitting = Admitting(nursery)
         self._timer = self.deadlines.new(self._handle_timeout)
-        self._context = contextvars.copy_context()  # handlers start in `pump`, which may run in any task
+        self._context = contextvars.copy_context()  # of handlers: `pump` runs in any task
         self._services: set[Service] = set()
         self._jobs = 0
         self._jobs_ended = trio.lowlevel.ParkingLot()
@@ -84,10 +84,10 @@ class Reception:
     def __repr__(self) -> str:
         return f"<Reception, {len(self._services)} conversations, {self._jobs} jobs>"
 
-    # -- Events -------------------------------------------------------------------------------------------------------
+    # -- Events ------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Process the site's events. Call it after any call into the site, from any task of this run.
+        """Process the site's events. Call it after any call into the site, from any task.
 
         It raises only a fault of our own, for the connection whose request brings it about.
         """
@@ -139,7 +139,7 @@ class Reception:
             token.poke()
 
     async def judged(self, exchange: Exchange) -> None:
-        """Run the authorization check of `exchange`, if it has one, until it is granted or denied."""
+        """Run the authorization check of `exchange`, if it has one, until it is decided."""
         if exchange.needs_grant is not None:
             await self._admitting.run(exchange.needs_grant)
             self.pump_quietly()
@@ -149,7 +149,7 @@ class Reception:
 
     @asynccontextmanager
     async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        """Await `work` in a second task while this is entered. If it returns True, cancel the body."""
+        """Await `work` in a second task meanwhile. If it returns True, cancel the body."""
         async with open_quiet_nursery() as nursery:
 
             async def run() -> None:
@@ -160,7 +160,7 @@ class Reception:
             yield
 
     def write_soon(self, write: Write) -> None:
-        """Run `write` where it may wait: in the task of a job that has just ended, or in a new one."""
+        """Run `write` where it may wait: in the task of a job that has just ended, or a new one."""
         if self._writes is not None:
             self._writes.append(write)
         else:
@@ -242,13 +242,13 @@ class Reception:
         else:
             self.pump_quietly()
 
-    # -- The end -------------------------------------------------------------------------------------------------------------
+    # -- The end -----------------------------------------------------------------------------------
 
     async def wind_down(self, grace: float) -> None:
         """Reject new requests, give handlers `grace` seconds, then cancel them and end all streams.
 
-        The last output is ready to be written then. A handler that ignores its cancellation does not
-        delay this.
+        The last output is ready to be written then. A handler that ignores its cancellation does
+        not delay this.
         """
         self.stopping = True
         self.site.wind_down()

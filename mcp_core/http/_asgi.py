@@ -3,8 +3,8 @@
 1. An application is one endpoint, at its own root, where it is mounted, and at its path below it.
    `root_path` says how deep it is mounted.
 2. Paths that are sent to a client start at the root of the server that the client sees.
-3. All output of one moment is one message, so the head of a stream comes with a body, an empty one if
-   need be: servers may hold a head back until there is one (ASGI, HTTP connection scope).
+3. All output of one moment is one message, so the head of a stream comes with a body, an empty one
+   if need be: servers may hold a head back until there is one (ASGI, HTTP connection scope).
 
 Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
 """
@@ -46,7 +46,8 @@ class AsgiExchange:
     """One request to a `site`, made from a scope of type `http`.
 
     Pass each message to `receive` as long as it is not `over`. When its token is poked, send what
-    `messages_to_send` returns. Call `Site.pump` after each call. `gone`: the client has disconnected.
+    `messages_to_send` returns. Call `Site.pump` after each call. `gone`: the client has
+    disconnected.
 
     Raises:
         ValueError: the scope is of another type.

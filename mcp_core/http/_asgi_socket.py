@@ -1,4 +1,4 @@
-"""Translation between ASGI 3 and a WebSocket: a scope is the upgrade request, messages are messages.
+"""Translation between ASGI 3 and a WebSocket: a scope is the upgrade request.
 
 1. The ASGI server has checked the handshake, encodes all frames and sends the pings. So the scope's
    handshake headers are replaced by valid ones, and only the rest is checked here.

@@ -7,10 +7,10 @@ a single POST and has one stream.
 1. A message goes to exactly one stream: a response to that of its request, what was sent on behalf
    of a request too, and the rest to the standalone stream (2025-11-25, basic/transports, Multiple
    Connections).
-2. Nothing here calls the endpoint. What is for it goes into `SharedState`, and `finished` asks it to
-   end the conversation. After anything was sent on `conn` outside of an event, call `touch`.
-3. Only `detach` decides what becomes of a stream that no response carries any more: it is retained if
-   its client can resume it, and forgotten otherwise.
+2. Nothing here calls the endpoint. What is for it goes into `SharedState`, and `finished` asks it
+   to end the conversation. After anything was sent on `conn` outside of an event, call `touch`.
+3. Only `detach` decides what becomes of a stream that no response carries any more: it is retained
+   if its client can resume it, and forgotten otherwise.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Conversation:
         return stream.unsent if stream is not None and stream.exchange is not None else 0
 
     def full(self, id: RequestId | None) -> bool:
-        """True if so much is queued for request `id` that its handler should wait (back-pressure)."""
+        """True if the handler of request `id` should wait until less is queued (back-pressure)."""
         return self.queued(id) > _HIGH_WATER
 
     def has_room(self, id: RequestId | None) -> bool:
@@ -145,7 +145,7 @@ class Conversation:
         return False
 
     def stream_for(self, id: RequestId | None) -> Stream | None:
-        """Return the stream for messages on behalf of request `id`; None if no client would get them."""
+        """Return the stream for messages on behalf of request `id`, or None."""
         return self.current
 
     def close(self) -> None:
@@ -238,7 +238,7 @@ class Conversation:
     # -- How streams end ---------------------------------------------------------------------------
 
     def detach(self, exchange: Exchange) -> None:
-        """For the endpoint: `exchange` carries its stream no more. Look at `finished` afterwards."""
+        """For the endpoint: `exchange` carries its stream no more. Look at `finished` next."""
         stream = exchange.stream
         if stream is not None and stream.exchange is exchange:
             stream.exchange = None
@@ -283,8 +283,8 @@ class Conversation:
 class Session(Conversation):
     """A session. `id` is its `Mcp-Session-Id`; `own` its standalone stream.
 
-    `is_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the session
-    ends with it.
+    `is_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the
+    session ends with it.
     """
 
     __slots__ = ("by_id", "id", "is_sse", "names", "own", "streams")
@@ -337,7 +337,7 @@ class Session(Conversation):
         return stream
 
     def make_room(self) -> bool:
-        """Forget the oldest stream that is complete and only retained. Return False if there is none."""
+        """Forget the oldest stream that is only retained. Return False if there is none."""
         for stream in self.streams.values():
             if stream.abandoned:
                 self.forget(stream)

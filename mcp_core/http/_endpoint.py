@@ -176,7 +176,7 @@ class Endpoint:
         if self.door is None or verb not in GUARDED:
             self._handle_head(exchange, head, parsed)
             return exchange
-        # Before authorization: a web page of another site must not even learn that its token is bad.
+        # Before authorization: a web page of another site must not learn whether its token is good.
         refused = who_fault(parsed, self.options, self._session_config)
         if refused is not None:
             self.door.tell(f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}")
@@ -647,7 +647,7 @@ class Endpoint:
         self.ready[exchange] = None
 
     def _reject(self, exchange: Exchange, refused: Refused, id: RequestId | None = None) -> None:
-        """Answer with an error. The JSON-RPC error has the `id` of the request, if that is known."""
+        """Answer with an error, which has the `id` of the request if that is known."""
         legacy = not exchange.is_modern and bool(self._session_config.stateful)
         error = encode(t.ErrorData(code=-32600, message=refused.message))
         # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.

@@ -7,8 +7,8 @@
    continues in another response.
 3. What `actions_to_send` has returned counts as sent: nothing is returned twice.
 
-An exchange reports facts. Which conversation it belongs to, and what follows from a fact, is decided
-by its endpoint.
+An exchange reports facts. Its endpoint decides which conversation it belongs to, and what follows
+from a fact.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class Exchange:
             self._actions.append(Body(COMMENT))
 
     def hand_over(self, retry: int | None) -> None:
-        """End this response after what is queued; the client reconnects, after `retry` milliseconds."""
+        """End this response after what is queued; the client reconnects after `retry` ms."""
         if self.mode is UNDECIDED:
             self.begin_stream()
         self._take_messages()

@@ -43,8 +43,8 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     """
 
     # A session costs some KiB: these are some tens of MiB. As many one-shot requests may be in
-    # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does not
-    # cancel them.
+    # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does
+    # not cancel them.
     sessions: int = 10_000
     # Sessions whose handshake is not complete. Any client can begin one, so they are few and expire
     # soon.
@@ -52,18 +52,18 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     initialize: float = 30.0
     # How long an unused session is kept. Half an hour is also a usual timeout of an unused login.
     idle: float = 30 * 60.0
-    # Streams that one session may have open at once. Each is a connection of the client. Streams that
-    # are only retained make room.
+    # Streams that one session may have open at once. Each is a connection of the client. Streams
+    # that are only retained make room.
     streams: int = 256
-    # What is retained of a stream so that its client can resume it: events, their age, and the memory
-    # for all streams of a session and of all sessions. A client that is alive reconnects within
-    # seconds.
+    # What is retained of a stream so that its client can resume it: events, their age, and the
+    # memory for all streams of a session and of all sessions. A client that is alive reconnects
+    # within seconds.
     events: int = 256
     event_age: float = 5 * 60.0
     session_bytes: int = 4 * 1024 * 1024
     all_bytes: int = 256 * 1024 * 1024
-    # Bytes that wait on one stream for a client that does not read. When there are more, and another
-    # message comes, the stream is closed.
+    # Bytes that wait on one stream for a client that does not read. When there are more, and
+    # another message comes, the stream is closed.
     queued: int = 1024 * 1024
 
 
@@ -78,8 +78,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         sessions: True if revisions with a handshake get a session. Without one no state outlives a
             request.
         retry: seconds after which a client should reconnect when its stream breaks.
-        comment: seconds of silence after which a comment is sent on a stream, so that proxies do not
-            close it.
+        comment: seconds of silence after which a comment is sent on a stream, so that proxies do
+            not close it.
         limits: upper bounds.
     """
 

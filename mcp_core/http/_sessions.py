@@ -19,7 +19,7 @@ __all__ = ["Sessions"]
 
 
 class Sessions(dict[bytes, "Session"]):
-    """The open sessions. `enter` adds one, `end` removes one; call `handle_timeout` at `next_deadline`."""
+    """The open sessions by id. Call `handle_timeout` at `next_deadline`."""
 
     __slots__ = ("_limits", "beginning", "idle")
 

@@ -43,10 +43,10 @@ class Site:
     """Endpoints and plain routes by path, for a driver.
 
     For each request call `begin`, run the steps of its `needs_grant` if there is one, then
-    `receive_data` as long as the exchange is `reading`. After every call call `pump`: it delivers the
-    events, and calls `poke` on the token of each exchange with output, for which the driver then
-    calls `actions_to_send`. If a client goes away before its exchange is `over`, call `disconnected`.
-    Set one timer to `next_deadline`.
+    `receive_data` as long as the exchange is `reading`. After every call, call `pump`: it delivers
+    the events, and calls `poke` on the token of each exchange with output, for which the driver
+    then calls `actions_to_send`. If a client goes away before its exchange is `over`, call
+    `disconnected`. Set one timer to `next_deadline`.
 
     When the output of an exchange was sent, or never will be, look at its conversation: if that is
     `retired`, there is no event of its end, and its `service` must be closed.
@@ -57,8 +57,8 @@ class Site:
     exceptions pass through `begin`.
 
     Raises:
-        ValueError: two endpoints have the same path; or two guards publish different metadata at the
-            same path.
+        ValueError: two endpoints have the same path; or two guards publish different metadata at
+            the same path.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Site:
             exchange.endpoint.receive_data(exchange, data, now, end=end)
 
     def disconnected(self, exchange: Exchange, now: float) -> None:
-        """Report that the client is gone, or no longer reads. Harmless once all output was taken."""
+        """Report that the client is gone or no longer reads. Harmless once all was taken."""
         if exchange.endpoint is not None:
             exchange.endpoint.disconnected(exchange, now)
         else:

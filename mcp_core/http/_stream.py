@@ -1,4 +1,4 @@
-"""The messages of an SSE stream as a numbered log, and what is retained of logs for clients that resume.
+"""The messages of an SSE stream as a numbered log, and the logs that are retained for clients.
 
 A streamed response is a cursor in a log. A client that lost its connection resumes the stream by a
 new response with an older cursor (`Last-Event-ID`), so it gets every message once and in order.
@@ -53,8 +53,8 @@ class Stream:
     - `over`: nothing more will come.
     - `exchange`: the response that carries the stream now.
     - `unsent`: bytes that this response has not taken.
-    - `last`, `taken`, `evicted`: numbers of the newest message, of the newest one that a response has
-      taken, and of the newest one that was evicted.
+    - `last`, `taken`, `evicted`: numbers of the newest message, of the newest one that a response
+      has taken, and of the newest one that was evicted.
     - `bytes`, `counted`: bytes of the messages, and the memory that an `EventLog` counts for them.
     """
 
@@ -148,7 +148,7 @@ class Stream:
         return self.evicted <= cursor <= self.last
 
     def evict(self) -> bool:
-        """Remove the oldest message. Return False if there is none, or a response still needs it."""
+        """Remove the oldest message. Return False if there is none or a response needs it."""
         exchange = self.exchange
         if not self.log or (exchange is not None and exchange.cursor < self.log[0][0]):
             return False
@@ -193,7 +193,7 @@ class EventLog:
         return f"<EventLog of {len(self._streams)} streams, {self.bytes} bytes>"
 
     def keep(self, stream: Stream, now: float) -> None:
-        """Retain what `stream` holds, and restart its age. May evict older messages of any stream."""
+        """Retain what `stream` holds, and restart its age. Evict older messages if need be."""
         limits = self._limits
         shelf = self._shelves.get(stream.owner)
         if shelf is None:
