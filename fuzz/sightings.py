@@ -108,7 +108,7 @@ class Sightings:
 
     def read(self, wire: Wire) -> None:
         """Take what there is to be read."""
-        for action in wire.exchange.actions_to_send():
+        for action in self.endpoint.actions_to_send(wire.exchange):
             assert not wire.ended, "something behind the end"
             match action:
                 case Head():
@@ -211,8 +211,8 @@ class Sightings:
                 waits = sum(len(data) for number, data, _ in stream.log if number > exchange.cursor)
                 assert stream.unsent == exchange.queued == waits
                 assert wire.deaf or not (waits and exchange.mode.name == "STREAM")
-        assert all(self.by_exchange[each].exchange.over is False for each in endpoint._quiet)
-        assert not any(self.by_exchange[each].gone for each in endpoint._quiet)
+        assert all(self.by_exchange[each].exchange.over is False for each in endpoint._silent)
+        assert not any(self.by_exchange[each].gone for each in endpoint._silent)
         assert len(endpoint.sessions) <= limits.sessions
         assert len(endpoint.sessions.beginning) <= limits.uninitialized
         assert set(endpoint.sessions.beginning).isdisjoint(endpoint.sessions.idle)

@@ -153,8 +153,8 @@ class Visits:
         wire = Wire(exchange, client, after)
         self._seen.add(wire)
         if body is not None:
-            exchange.receive_data(body, self._now)
-            exchange.receive_data(b"", self._now)
+            self.site.receive_data(exchange, body, self._now)
+            self.site.receive_data(exchange, b"", self._now)
         return wire
 
     def _post(
@@ -267,7 +267,7 @@ class Visits:
         wire = self._request(
             client, b"POST", [_BOTH, _JSON, *client.headers, *self._mirrored(client, "tools/call")]
         )
-        wire.exchange.receive_data(body[:20], self._now)
+        self.site.receive_data(wire.exchange, body[:20], self._now)
         self._halves.append((wire, body[20:], [call]))
 
     def _rest(self, place: int) -> None:
@@ -275,8 +275,8 @@ class Visits:
             return
         wire, rest, calls = self._halves.pop(place % len(self._halves))
         for start in range(0, len(rest), 50):
-            wire.exchange.receive_data(rest[start : start + 50], self._now)
-        wire.exchange.receive_data(b"", self._now)
+            self.site.receive_data(wire.exchange, rest[start : start + 50], self._now)
+        self.site.receive_data(wire.exchange, b"", self._now)
         self._remember(wire, calls)
         self._settle()
         self._check_called(wire)
@@ -387,9 +387,9 @@ class Visits:
     def _hang_up(self, wire: Wire) -> None:
         wire.gone = True
         self._seen.outcomes.add(f"gone while {wire.exchange.mode.name}")
-        wire.exchange.disconnected(self._now)
-        wire.exchange.disconnected(self._now)
-        assert wire.exchange.actions_to_send() == []
+        self.site.disconnected(wire.exchange, self._now)
+        self.site.disconnected(wire.exchange, self._now)
+        assert self.site.actions_to_send(wire.exchange) == []
 
     def _deaf(self, place: int) -> None:
         if self._seen.open:
@@ -519,13 +519,15 @@ class Visits:
         endpoint = self.endpoint
         held = (
             *(endpoint.sessions, endpoint.alone, endpoint.dirty, endpoint.events, endpoint.ready),
-            *(list(endpoint._quiet), list(endpoint.sessions.beginning), list(endpoint.sessions.idle)),
+            *(list(endpoint._silent), list(endpoint.sessions.beginning), list(endpoint.sessions.idle)),
             *(endpoint.log.bytes, list(endpoint.log._streams), endpoint.log._shelves),
         )
         assert not any(held), f"something is left: {held}"
         assert self.site.next_deadline() is None
         assert self.site.idle
-        assert all(self._conversations.values()), "a conversation does not end"
+        assert all(closed or each.retired for each, closed in self._conversations.items()), (
+            "a conversation does not end"
+        )
 
     def _check_kept(self) -> None:
         """Who was lost comes back, and hears the rest."""
@@ -561,7 +563,9 @@ class Visits:
                     self._seen.read(wire)
         for wire in self._seen.open:
             if not wire.deaf:
-                assert wire.exchange.actions_to_send() == [], "nobody said that there is something to write"
+                assert self.site.actions_to_send(wire.exchange) == [], (
+                    "nobody said that there is something to write"
+                )
         self._seen.check(self._conversations)
 
     def _take(self, conversation: Conversation, event: Any) -> None:

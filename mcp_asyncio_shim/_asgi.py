@@ -1,16 +1,13 @@
-"""A server as an ASGI application: what asyncio adds to a `Site` is a task for each handler and one timer, and the waiting.
+"""A server as an ASGI application on asyncio: a task for each handler, one timer, and the waiting.
 
-Rules: a task hears what a client says as long as its request is under way, another one writes and waits for the server to take it.
-What nobody tells of a `lifespan`, since it is mounted in another application, begins with the first request and ends with the loop.
-
-It refuses to know HTTP: what is said, and to whom, is the core's.
+Without a `lifespan` scope, as when it is mounted in another application, it starts with the first request and ends with the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from time import time
 from typing import Any, Final, Unpack
@@ -31,15 +28,16 @@ def asgi(
     auth: http.Guard | None = None,
     **options: Unpack[http.ServedOptions],
 ) -> AsgiApp:
-    """An ASGI application that serves `server` in every revision, for uvicorn and frameworks on asyncio.
+    """Return an ASGI application that serves `server` in every revision, for uvicorn and frameworks on asyncio.
 
-    By itself it is reached at `path`; mounted in another one, at the place where it is mounted, and at `path` beneath. `options` are
-    those of `mcp_core.http.ServedOptions`. `auth` says who may ask: an `mcp_core.auth.Guard`. Nothing is fetched here: its
-    verifier is a function, `async` or not, or a `JwtVerifier` with its keys.
+    By itself it is served at `path`; mounted in another application, where it is mounted, and at `path` below that. `options` are
+    those of `mcp_core.http.ServedOptions`. `auth` is the authorization of requests: an `mcp_core.auth.Guard`. Nothing is fetched
+    here: its verifier is a function, `async` or not, or a `JwtVerifier` with its keys.
 
-    *Resource handling*: at the end of its lifespan handlers get 5 s, then they are cancelled, and waited for. A server ends its
-    connections first: give it a time for that (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open hold
-    it up. *Error handling*: nothing that a client sends or a handler raises ends this; a lifespan that fails is told to the server.
+    *Resource handling*: at the end of the lifespan handlers get 5 s, then they are cancelled, and waited for. An ASGI server closes
+    its connections first: give it a timeout for that (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open
+    delay the shutdown. *Error handling*: nothing that a client sends or a handler raises ends the application; if the lifespan
+    fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
 
     Raises:
         ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
@@ -48,7 +46,7 @@ def asgi(
 
 
 class AsgiApp(http.Application):
-    """What `asgi` gives: an ASGI 3 application. It may be served again when it is over."""
+    """The ASGI 3 application that `asgi` returns. It may be served again after its end."""
 
     _cancelled, _bell, _log = asyncio.CancelledError, asyncio.Event, _log.log
 
@@ -72,14 +70,16 @@ class AsgiApp(http.Application):
 
 
 class _Reception(Carrier):
-    """Serves `site`."""
+    """Drives `site`: call `pump` after every call into it."""
 
     bell = asyncio.Event
 
     def __init__(self, server: Server, site: http.Site, lifespan: Any) -> None:
-        super().__init__(site, lambda: site.pump(welcome))
-        self._server, self.site, self._lifespan = server, site, lifespan
-        welcome = apart(self._welcome)
+        on_event = apart(self._on_event)
+        super().__init__(site, lambda: site.pump(on_event))
+        self._server = server
+        self.site = site
+        self._lifespan = lifespan
 
     async def judged(self, exchange: http.Exchange) -> None:
         if (admission := exchange.needs_grant) is not None:
@@ -89,6 +89,9 @@ class _Reception(Carrier):
             self.pump()
 
     def taken(self, exchange: http.Exchange) -> None:
+        conversation = exchange.conversation
+        if conversation is not None and conversation.retired and conversation.service is not None:
+            conversation.service.close()
         self.pump()
 
     @asynccontextmanager
@@ -103,7 +106,7 @@ class _Reception(Carrier):
             task.result()
 
     async def aclose(self) -> None:
-        """Take nothing new, let handlers come to their end, cancel those that do not; end all conversations."""
+        """Reject new requests, wait for handlers, cancel the rest after 5 s, and end all conversations."""
         self.site.wind_down()
         self.pump()
         await self.until(lambda: not self.jobs, _GRACE)
@@ -114,12 +117,19 @@ class _Reception(Carrier):
         self.pump()
         self._timer.cancel()
 
-    def _welcome(self, conversation: http.Conversation) -> Callable[[Event], None]:
+    def _on_event(self, conversation: http.Conversation, event: Event) -> None:
         def pump() -> None:
             conversation.touch()
             self.pump()
 
-        runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
-        who, conn = conversation.principal, conversation.conn
-        service = Service(self._server, conn, runtime, self._lifespan, principal=who)
-        return apart(lambda event: self.start(service.take(event), pump))
+        service: Service | None = conversation.service
+        if service is None:
+            runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
+            service = conversation.service = Service(
+                self._server,
+                conversation.conn,
+                runtime,
+                self._lifespan,
+                principal=conversation.principal,
+            )
+        self.start(service.take(event), pump)

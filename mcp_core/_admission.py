@@ -39,8 +39,12 @@ class Mirror(Protocol):
     Both methods return a description of the first mismatch, None if there is none.
     """
 
-    def check_head(self, method: str, version: str, row: Method | None, params: Raw | bytes) -> str | None:
-        """Compare method, version and name. The version or the method may be unknown."""
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
+        """Compare method, version and name. The version or the method may be unknown.
+
+        `params` may be undecoded, because they do not fit the method.
+        """
+
 
     def check_params(self, row: Method, params: Any) -> str | None:
         """Compare the params. Called after version and method were accepted."""
@@ -167,7 +171,9 @@ def admit(
     ):
         version = _version_in_meta(meta, config)
         if header_validator is not None:
-            _reject_mismatch(header_validator.check_head(method, version, row, raw), config)
+            head_params = raw if params is None else params
+            mismatch = header_validator.check_head(method, version, row, head_params)
+            _reject_mismatch(mismatch, config)
         peer = _request_peer(version, meta, config, state)
     else:
         header_validator = None

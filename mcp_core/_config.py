@@ -176,6 +176,7 @@ class Config:
         stateless: those without.
         by_version: all of them by version.
         dialect_configs: by role and dialect, a `DialectConfig`.
+        rows: by role, the methods that it receives in any of the revisions, by name.
 
     Raises:
         ValueError: the identifier of an extension is malformed, a version is unknown or there is
@@ -184,7 +185,6 @@ class Config:
     """
 
     __slots__ = (
-        "_rows",
         "by_version",
         "cache",
         "capabilities",
@@ -196,6 +196,7 @@ class Config:
         "limits",
         "methods",
         "probe_timeout",
+        "rows",
         "stateful",
         "stateless",
         "terms",
@@ -242,7 +243,7 @@ class Config:
 
     def _compute_derived(self) -> None:
         self.terms = {role: _TermsByDialect(self, role) for role in Role}
-        self._rows = {
+        self.rows = {
             role: {
                 name: row
                 for dialect in self.dialects
@@ -273,6 +274,8 @@ class Config:
         other.keep_alive = None
         if not handshake:
             other.stateful = ()
+            # Each request has a connection to itself, where a rate would limit nothing.
+            other.limits = replace(other.limits, tool_calls=None)
         if not lasting:
             other.capabilities = unchanging(self.capabilities)
         other._compute_derived()
@@ -282,10 +285,6 @@ class Config:
     def versions(self) -> list[str]:
         """The versions of `dialects`, newest first."""
         return [dialect.version for dialect in self.dialects]
-
-    def rows(self, role: Role) -> dict[str, Method]:
-        """Return the methods that `role` receives in any of the revisions, by name."""
-        return self._rows[role]
 
     def declares(self, path: tuple[str, ...]) -> bool:
         """Return True if `capabilities` declares the capability at `path`."""

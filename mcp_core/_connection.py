@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from ._body import ParsedBody
     from ._config import Config
     from ._dialects import Dialect
     from ._errors import McpTrioError
@@ -81,6 +82,8 @@ _OPEN = Life.OPEN
 _ANSWER = Kind.ANSWER
 _SHUT_DOWN_STATES = (State.CLOSING, State.CLOSED)
 _NO_PARAMS = b"{}"
+# Shared by all connections without keep-alive: without an interval it never changes.
+_NO_KEEP_ALIVE: Final = KeepAlive(None)
 
 
 class Connection:
@@ -143,7 +146,7 @@ class Connection:
         # Set by a transport that bounds the change notifications: see `SubscriptionPublisher`.
         self.has_room: Callable[[RequestId | None], bool] | None = None
         self.opener: Opener | None = None
-        self._rows = config.rows(role)
+        self._rows = config.rows[role]
         self._max_queued = config.limits.queued
         self._input = Intake(config.limits)
         self._outbox = Outbox()
@@ -157,7 +160,8 @@ class Connection:
         self._rejected_count = 0
         rate = config.limits.tool_calls
         self._bucket = bucket or (Bucket(rate) if rate is not None else None)
-        self._keep_alive = KeepAlive(config.keep_alive)
+        seconds = config.keep_alive
+        self._keep_alive = _NO_KEEP_ALIVE if seconds is None else KeepAlive(seconds)
         if peer is not None:
             self._set_peer(peer)
             self.state = State.READY
@@ -231,6 +235,17 @@ class Connection:
         self._mark_activity(now)
         if self.state is not _CLOSED:
             self._input.add(data, via)
+
+    def receive_parsed(self, body: ParsedBody, now: float, via: Via) -> None:
+        """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
+
+        `context` is what the transport knows of it beside its bytes.
+        """
+        self._now = now
+        if self._keep_alive.deadline is not None:
+            self._keep_alive.heard(now)
+        if self.state is not _CLOSED:
+            self._input.add_parsed(body, via)
 
     def receive_failure(
         self, id: RequestId, error: McpTrioError, now: float, *, status: int | None = None
@@ -446,16 +461,37 @@ class Connection:
         else:
             self._close_with(error)
 
+    def retire(self) -> bool:
+        """Close the connection without an event if nothing is left to do, and return True.
+
+        Nothing is left if there is no request in flight, no event, no subscription and nothing
+        queued. Otherwise do nothing and return False; call `close` then.
+        """
+        if (
+            self._incoming.table
+            or self._outgoing.table
+            or self._events
+            or self._outbox.queued
+            or self._publisher is not None
+            or self._input.has_input
+        ):
+            return False
+        self.state = _CLOSED
+        self._closed_emitted = True
+        return True
+
     # -- What to do now ----------------------------------------------------------------------------
 
     def data_to_send(self) -> bytes:
         """Remove and return all queued messages as bytes, one per line. Empty if there are none."""
-        self._send_changes()
+        if self._publisher is not None:
+            self._send_changes()
         return self._outbox.take_lines()
 
     def messages_to_send(self) -> list[Outgoing]:
         """Remove and return all queued messages, for a transport with message boundaries."""
-        self._send_changes()
+        if self._publisher is not None:
+            self._send_changes()
         return self._outbox.take()
 
     def next_deadline(self) -> float | None:
@@ -492,7 +528,7 @@ class Connection:
                 problem = "the server sends requests but does not read the responses"
                 self._close_with(RemoteProtocolError(problem))
                 continue
-            message = self._input.next_message()
+            message = self._input.next_message() if self._input.has_input else None
             if message is None:
                 if not self._eof or requests.lane or self._closed_emitted:
                     return NEED_DATA

@@ -1,7 +1,7 @@
 """From received bytes to messages, one at a time: framing, batches, JSON-RPC.
 
-1. Messages are decoded on request only. A caller that pauses therefore stops the processing, even
-   in the middle of a batch.
+1. Messages are decoded on request only, a batch as a whole. A caller that pauses therefore stops
+   the processing.
 2. Any input results in an `Envelope` or a `BadMessage`. Nothing is raised.
 """
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
+from ._body import ParsedBody, parse_body, too_long
 from ._errors import Fault
 from ._framing import OVERLONG, LineBuffer
-from ._jsonrpc import BadMessage, decode, is_batch, split_batch
+from ._jsonrpc import BadMessage
 
 if TYPE_CHECKING:
     from ._admission import Mirror
@@ -47,20 +48,23 @@ _NO_CONTEXT = Via()
 class Intake:
     """The received input that was not processed yet.
 
-    Pass input to `feed` or `add`, then call `next_message` until it returns None.
+    Pass input to `feed`, `add` or `add_parsed`, then call `next_message` until it returns None.
 
     Attributes:
         batches: a message may be an array of messages.
         received: the number of bytes received so far.
+        has_input: input was added since `next_message` last returned None.
         context: the context of the message that `next_message` returned last.
     """
 
     __slots__ = (
         "_batch",
+        "_batch_size",
+        "_bodies",
         "_limits",
         "_lines",
-        "_messages",
         "batches",
+        "has_input",
         "received",
         "via",
     )
@@ -69,17 +73,20 @@ class Intake:
         self._limits = limits
         # Created on first use: HTTP connections never need it, and there may be many of them.
         self._lines: LineBuffer | None = None
-        self._batch: list[bytes] = []  # the rest of a batch, in reverse order
-        self._messages: list[tuple[bytes, Via]] = []
+        self._batch: list[Envelope | BadMessage] = []  # the rest of a batch, in reverse order
+        self._batch_size = 0  # bytes of the whole batch, held until its last message
+        self._bodies: list[tuple[bytes | ParsedBody, Via]] = []
         self.batches = False
+        self.has_input = False
         self.received = 0
         self.via = _NO_CONTEXT
 
     def __len__(self) -> int:
         """Return the number of bytes that were not processed."""
-        in_messages = sum(len(data) for data, _ in self._messages)
-        in_lines = len(self._lines) if self._lines is not None else 0
-        return in_messages + sum(map(len, self._batch)) + in_lines
+        held = self._batch_size if self._batch else 0
+        for body, _ in self._bodies:
+            held += body.size if isinstance(body, ParsedBody) else len(body)
+        return held + (len(self._lines) if self._lines is not None else 0)
 
     def __repr__(self) -> str:
         return f"<Intake of {len(self)} bytes>"
@@ -92,6 +99,7 @@ class Intake:
     def feed(self, data: bytes) -> None:
         """Add bytes of a stream of lines, in chunks of any size."""
         self.received += len(data)
+        self.has_input = True
         if self._lines is None:
             self._lines = LineBuffer(self._limits.message)
         self._lines.feed(data)
@@ -99,66 +107,51 @@ class Intake:
     def add(self, message: bytes, via: Via | None) -> None:
         """Add one complete message, from a transport with message boundaries."""
         self.received += len(message)
-        self._messages.append((message, via or _NO_CONTEXT))
+        self.has_input = True
+        self._bodies.append((message, via or _NO_CONTEXT))
+
+    def add_parsed(self, body: ParsedBody, via: Via) -> None:
+        """Add one body that `parse_body` has parsed."""
+        self.received += body.size
+        self.has_input = True
+        self._bodies.append((body, via))
 
     def clear(self) -> None:
         """Discard all input that was not processed."""
         self._lines = None
         self._batch.clear()
-        self._messages.clear()
+        self._bodies.clear()
+        self.has_input = False
 
     def next_message(self) -> Envelope | BadMessage | None:
         """Return the next message, or None if more input is needed."""
         while True:
             if self._batch:
-                return self._decode_batch_member(self._batch.pop())
-            if self._messages:
-                data, self.via = self._messages.pop(0)
-                if len(data) > self._limits.message:
-                    return self._too_long()
+                return self._batch.pop()
+            body: bytes | ParsedBody
+            if self._bodies:
+                body, self.via = self._bodies.pop(0)
+                if not isinstance(body, ParsedBody):
+                    body = parse_body(body, self._limits)
             else:
                 self.via = _NO_CONTEXT
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
+                    self.has_input = False
                     return None
                 if line is OVERLONG:
-                    return self._too_long()
-                data = line
-            if not data.startswith(b"{"):
-                if not data or data.isspace():
-                    continue  # a blank line is no message: some peers send two newlines
-                if is_batch(data):
-                    bad = self._begin_batch(data)
-                    if bad is not None:
-                        return bad
-                    continue
-            try:
-                return decode(data, self._limits.method, self._limits.id)
-            except BadMessage as bad:
-                return bad
+                    return too_long(self._limits)
+                body = parse_body(line, self._limits)
+            if body.is_array and not self.batches:
+                body = body.as_message()
+            if body.is_batch:
+                self._batch = [_batch_member(message) for message in reversed(body.messages)]
+                self._batch_size = body.size
+            elif body.messages:
+                return body.messages[0]
 
-    def _begin_batch(self, batch: bytes) -> BadMessage | None:
-        if not self.batches:
-            return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array")
-        try:
-            members = split_batch(batch)
-        except BadMessage as bad:
-            return bad
-        limit = self._limits.batch
-        if not 0 < len(members) <= limit:
-            problem = f"a batch has between 1 and {limit} messages, this one has {len(members)}"
-            return BadMessage(Fault.INVALID_REQUEST, problem)
-        self._batch = members[::-1]
-        return None
 
-    def _decode_batch_member(self, data: bytes) -> Envelope | BadMessage:
-        try:
-            envelope = decode(data, self._limits.method, self._limits.id)
-        except BadMessage as bad:
-            return bad
-        if envelope.method == "initialize" and envelope.id is not UNSET:
-            return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", envelope.id)
-        return envelope
-
-    def _too_long(self) -> BadMessage:
-        return BadMessage(Fault.PARSE, f"the message is longer than {self._limits.message} bytes")
+def _batch_member(message: Envelope | BadMessage) -> Envelope | BadMessage:
+    if isinstance(message, BadMessage) or message.method != "initialize" or message.id is UNSET:
+        return message
+    return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", message.id)

@@ -34,7 +34,7 @@ class _LinkRuntime(TrioRuntime):
     """The runtime of one conversation over a `Link`."""
 
     def __init__(self, link: Link) -> None:
-        super().__init__()
+        self._trio = trio.lowlevel.current_trio_token()
         self._link = link
 
     def pump(self) -> None:

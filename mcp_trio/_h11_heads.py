@@ -175,7 +175,7 @@ def status_lines(status: int, headers: Sequence[tuple[bytes, bytes]]) -> tuple[b
 
 def date_line() -> bytes:
     """Return a `Date` header line for the current time."""
-    return b"date: %b\r\n" % date_value()
+    return b"date: %b\r\n" % _date_value(int(time.time()))
 
 
 def date_value() -> bytes:

@@ -91,9 +91,8 @@ class H11Connection(HttpConnection):
 
     # -- Called from outside ---------------------------------------------------------------------
 
-    def poke(self) -> None:
-        """Wake the connection: the exchange has output."""
-        self._schedule_write()
+    # As the token of its exchange: the exchange has output.
+    poke = HttpConnection._schedule_write
 
     def wind_down(self) -> None:
         if self._exchange is None and not self._writing:
@@ -149,9 +148,10 @@ class H11Connection(HttpConnection):
     def _resume(self, now: float) -> None:
         self._resuming = True
         try:
-            self._pump()
+            if self._pump_needed:
+                self._pump()
             while not self._closing:
-                if self._exchange is None and not self._begin(now):
+                if self._exchange is None and not (self._incoming and self._begin(now)):
                     return
                 if not self._run_exchange(now):
                     return
@@ -169,8 +169,6 @@ class H11Connection(HttpConnection):
     def _begin(self, now: float) -> bool:
         """Start the next exchange if its request head is complete. Return False if it is not."""
         incoming = self._incoming
-        if not incoming:
-            return False
         end = head_end(incoming, self._searched)
         if end is None:
             fault = unfinished_fault(incoming)
@@ -212,7 +210,7 @@ class H11Connection(HttpConnection):
         assert exchange is not None
         if exchange.reading:
             if not self._body_left:
-                exchange.receive_data(b"", now)
+                self._reception.site.receive_data(exchange, b"", now)
                 self._pump_needed = True
             elif self._incoming:
                 self._read_body(exchange, now)
@@ -220,8 +218,9 @@ class H11Connection(HttpConnection):
             elif self._expects_continue:
                 self._parts.append(_CONTINUE)
             self._expects_continue = False
-        self._pump()
-        actions = exchange.actions_to_send()
+        if self._pump_needed:
+            self._pump()
+        actions = self._reception.site.actions_to_send(exchange)
         if actions:
             self._reception.taken(exchange)
             if exchange.socket is not None:
@@ -243,7 +242,8 @@ class H11Connection(HttpConnection):
             return False
         self._exchange = None
         self._chunk_parser = None
-        self._log_exchange(exchange, now)
+        if self._on_exchange is not None:
+            self._log_exchange(exchange, now)
         if self._close_after or self._reception.stopping:
             self._closing = True
             self._lingers = bool(self._incoming)
@@ -264,24 +264,23 @@ class H11Connection(HttpConnection):
         self._body_received += len(data)
         self._body_left -= len(data)
         if exchange.reading:
-            exchange.receive_data(data, now)
-        if not self._body_left and exchange.reading:
-            exchange.receive_data(b"", now)
+            self._reception.site.receive_data(exchange, data, now, end=not self._body_left)
 
     def _read_chunks(self, exchange: Exchange, data: bytes, now: float) -> None:
         connection = self._chunk_parser
+        site = self._reception.site
         assert connection is not None
         try:
             connection.receive_data(data)
             while (event := connection.next_event()) is not h11.NEED_DATA:
                 if isinstance(event, h11.Data):
                     if exchange.reading:
-                        exchange.receive_data(bytes(event.data), now)
+                        site.receive_data(exchange, bytes(event.data), now)
                 else:
                     self._body_left = 0
                     self._incoming = connection.trailing_data[0]
                     if exchange.reading:
-                        exchange.receive_data(b"", now)
+                        site.receive_data(exchange, b"", now)
                     return
         except h11.RemoteProtocolError as exc:
             raise Fault(exc.error_status_hint, str(exc)) from None
@@ -294,7 +293,7 @@ class H11Connection(HttpConnection):
         if exchange is not None:
             now = trio.current_time()
             if not exchange.over or self._switched:
-                exchange.disconnected(now)
+                self._reception.site.disconnected(exchange, now)
                 self._pump_needed = True
                 self._reception.taken(exchange)
             self._log_exchange(exchange, now)
@@ -356,9 +355,11 @@ class H11Connection(HttpConnection):
             # The response is complete, so its length is known. Content-Length differs by response
             # and is not part of the cached lines.
             lines, _ = status_lines(status, tuple([header for header in headers if header[0] != _LENGTH]))
-            framing = b"content-length: %d\r\n" % sum(
-                [len(each.data) for each in actions if type(each) is Body]
-            )
+            length = 0
+            for each in actions:
+                if type(each) is Body:
+                    length += len(each.data)
+            framing = b"content-length: %d\r\n" % length
         self._status = status
         return b"%b%b%b%b\r\n" % (lines, framing, date_line(), _CLOSE if self._close_after else b"")
 

@@ -361,7 +361,7 @@ class H2Connection(HttpConnection):
             if exchange.reading:
                 self._feed_exchange(stream, exchange, now)
             self._pump()
-            if not stream.unsent and (actions := exchange.actions_to_send()):
+            if not stream.unsent and (actions := self._reception.site.actions_to_send(exchange)):
                 self._send_actions(stream, actions, now)
                 if not stream.unsent:
                     self._reception.taken(exchange)
@@ -375,10 +375,10 @@ class H2Connection(HttpConnection):
         data = stream.body
         stream.body = b""
         if data:
-            exchange.receive_data(bytes(data), now)
+            self._reception.site.receive_data(exchange, bytes(data), now)
         if stream.request_complete:
             self._end_body(stream)
-            exchange.receive_data(b"", now)
+            self._reception.site.receive_data(exchange, b"", now)
         elif exchange.reading:
             if stream.expects_continue and not stream.received:
                 self._h2.send_headers(stream.id, _CONTINUE)
@@ -470,9 +470,9 @@ class H2Connection(HttpConnection):
         if exchange is not None:
             stream.rpc_method = exchange.method
             if not exchange.over:
-                exchange.disconnected(now)
+                self._reception.site.disconnected(exchange, now)
                 self._pump_needed = True
-                self._reception.taken(exchange)
+            self._reception.taken(exchange)
 
     def _abandon_exchanges(self) -> None:
         now = trio.current_time()

@@ -39,9 +39,8 @@ class TrioRuntime(Runtime):
     # messages.
     breath = 0.001
 
-    def __init__(self) -> None:
-        self._trio = trio.lowlevel.current_trio_token()
-        self._last_switch = 0.0
+    _last_switch = 0.0  # time of the last switch to other tasks
+    _trio: trio.lowlevel.TrioToken  # of the run; a transport's subclass sets it
 
     async def breathe(self) -> None:
         """Execute a checkpoint that yields to other tasks at most once per millisecond.

@@ -124,7 +124,7 @@ class Gate:
         ValueError: one of `hosts` or `origins` is malformed.
     """
 
-    __slots__ = ("_host_cache", "_hosts", "_origin_cache", "_origins", "_reachable", "_schemes")
+    __slots__ = ("_hosts", "_origin_cache", "_origins", "_reachable", "_schemes", "known_hosts")
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Gate:
         self._hosts = frozenset(map(_parse_listed_host, _require_list(hosts, "hosts")))
         self._origins = frozenset(map(_parse_listed_origin, _require_list(origins, "origins")))
         self._schemes = (scheme,) if scheme else tuple(DEFAULT_PORTS)
-        self._host_cache: set[bytes] = set()
+        self.known_hosts: set[bytes] = set()  # values that were allowed before
         self._origin_cache: set[tuple[bytes, bytes]] = set()
 
     def __repr__(self) -> str:
@@ -147,14 +147,14 @@ class Gate:
 
     def allows_host(self, value: bytes | None) -> bool:
         """Return True if a request with this `Host` is for this server. It must have one."""
-        if value in self._host_cache:
+        if value in self.known_hosts:
             return True
         authority = None if value is None else parse_host(value)
         if value is None or authority is None or not self._is_ours(authority):
             return False
-        if len(self._host_cache) >= _CACHE_SIZE:
-            self._host_cache.clear()
-        self._host_cache.add(value)
+        if len(self.known_hosts) >= _CACHE_SIZE:
+            self.known_hosts.clear()
+        self.known_hosts.add(value)
         return True
 
     def allows_origin(self, origin: bytes | None, host: bytes) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, Struct, defstruct
+from msgspec import UNSET, Struct, defstruct
 
 from mcp_core._jsonrpc import Unreadable, reader
 from mcp_core._methods import METHODS, Method
@@ -70,20 +70,21 @@ class Mirror:
     def __repr__(self) -> str:
         return f"<Mirror of {len(self._values)} headers>"
 
-    def check_head(
-        self, method: str, version: str, row: Method | None, raw_params: Raw | bytes
-    ) -> str | None:
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
         """Check protocol version, method and name.
 
-        `version` is the one in `_meta`. `row` is None for an unknown method.
+        `version` is the one in `_meta`. `row` is None for an unknown method. `params` may be
+        undecoded, because they do not fit the method.
         """
         error = self._find_plain_error(PROTOCOL_VERSION, version) or self._find_plain_error(METHOD, method)
         if error is not None or row is None or not row.name_field:
             return error
-        try:
-            name = getattr(_NAME_DECODERS[row.name_field](raw_params), row.name_field)
-        except Unreadable:
-            return None
+        if not isinstance(params, Struct):
+            try:
+                params = _NAME_DECODERS[row.name_field](params)
+            except Unreadable:
+                return None
+        name = getattr(params, row.name_field)
         value = self._values.get(NAME)
         if value is None or NAME in self._repeated:
             return self._absent_or_repeated(NAME)

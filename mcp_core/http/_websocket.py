@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core import types as t
+from mcp_core._body import parse_body
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
 from mcp_core._intake import Via
@@ -30,11 +31,10 @@ from mcp_core._jsonrpc import encode, encode_error
 from mcp_core._keep_alive import Due, KeepAlive
 from mcp_core._methods import Role
 
-from ._glance import look_into
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
     from mcp_core._events import Event, Granted, NeedData, Paused
@@ -153,7 +153,7 @@ class WebSocket:
         now: float,
         *,
         grant: Granted | None = None,
-        judge: Callable[[bytes], str | None] | None = None,
+        judge: Callable[[ParsedBody], str | None] | None = None,
         until: float | None = None,
         patience: float | None = None,
         heard: Callable[[bytes], object] | None = None,
@@ -226,11 +226,12 @@ class WebSocket:
         self._first_deadline = None
         if self._on_message is not None:
             self._on_message(data)
-        error = self._find_rejection(data) if self._find_rejection is not None else None
+        body = parse_body(data, self.conn.config.limits)
+        error = self._find_rejection(body) if self._find_rejection is not None else None
         if error is None:
-            self.conn.receive_message(data, now, self._context)
+            self.conn.receive_parsed(body, now, self._context)
         else:
-            self._reject(data, error)
+            self._reject(body, error)
 
     def receive_binary(self, now: float) -> None:
         """Close the WebSocket: binary messages are not supported."""
@@ -418,10 +419,10 @@ class WebSocket:
             self._error = None
             self.conn.close(error)  # at once, because more of it may follow
 
-    def _reject(self, data: bytes, problem: str) -> None:
+    def _reject(self, body: ParsedBody, problem: str) -> None:
         """Queue an error response to each request in a message that is not processed."""
         error = encode(t.ErrorData(code=-32600, message=problem))
-        for id in look_into(data, self.conn.config.limits, batches=True).ids:
+        for id in body.request_ids:
             text = encode_error(id, error).decode()
             self._responses.append(text)
             self._responses_size += len(text)

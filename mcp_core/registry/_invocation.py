@@ -40,26 +40,18 @@ class Invocation(abc.ABC):
         thread: True if the function blocks and must run in a worker thread.
     """
 
-    __slots__ = ("arguments", "dialect", "function", "thread")
+    __slots__ = ("arguments", "dialect", "function", "is_async", "thread", "wants_context")
 
     def __init__(self, function: Function, thread: bool, arguments: dict[str, Any], dialect: Dialect) -> None:
         self.function = function
         self.thread = thread
         self.arguments = arguments
         self.dialect = dialect
+        self.is_async = function.is_async
+        self.wants_context = function.context != ""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.function.label}>"
-
-    @property
-    def is_async(self) -> bool:
-        """True if `call` returns an awaitable."""
-        return self.function.is_async
-
-    @property
-    def wants_context(self) -> bool:
-        """True if `call` needs a `Context`."""
-        return self.function.context != ""
 
     def call(self, context: Injected | None = None) -> Any:
         """Call the function. Return its value, or an awaitable if `is_async`.

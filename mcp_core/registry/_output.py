@@ -95,6 +95,8 @@ class Output:
         if self._text_types and not isinstance(value, self._text_types):
             raise Misfit(f"the tool promises text and returned {type(value).__name__}")
         if self._schema is None:
+            if type(value) is str:  # by far the most common value
+                return CallToolResult(content=[TextContent(value)])
             blocks = blocks_of(value)
             if blocks is not None:
                 return CallToolResult(content=blocks)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections.abc
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from types import CoroutineType
 from typing import Any, Final, TypedDict
 
 from msgspec import Raw, UnsetType
@@ -144,7 +145,8 @@ class ToolInvocation(Invocation):
         self._output = entry.output
 
     def result(self, value: Any) -> Result:
-        refuse_coroutine(value, self.function.label)
+        if isinstance(value, CoroutineType):
+            refuse_coroutine(value, self.function.label)
         return self._output.result(value, self.dialect)
 
     def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:

@@ -61,7 +61,7 @@ def admitted(
     session_peer: Peer | None = None,
 ) -> Admission:
     raw = b"{}" if params is None else json.dumps(params).encode()
-    rows = config.rows(role)
+    rows = config.rows[role]
     return admit(method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer)
 
 

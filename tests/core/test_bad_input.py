@@ -627,7 +627,7 @@ def _reject_constant(constant: str) -> None:
 def test_shared_config_is_unchanged_by_input() -> None:
     """All connections of a server share one configuration."""
     config: Config = server_config()
-    before = repr(config), config.versions, dict(config.rows(SERVER))
+    before = repr(config), config.versions, dict(config.rows[SERVER])
     talk = Talk(Connection(SERVER, config))
     talk.hears(
         initialize(),
@@ -636,4 +636,4 @@ def test_shared_config_is_unchanged_by_input() -> None:
         "nope",
         modern(2, "odd"),
     )
-    assert (repr(config), config.versions, dict(config.rows(SERVER))) == before
+    assert (repr(config), config.versions, dict(config.rows[SERVER])) == before

@@ -127,14 +127,14 @@ def test_config_custom_methods_follow_their_direction(version: str) -> None:
     assert terms.receives.keys() & ours == {"acme/add", "notifications/acme/news"}
     assert terms.sends.keys() & ours == {"acme/ask", "notifications/acme/news"}
     assert config.methods == {"acme/add": ADD, "acme/ask": ASK, "notifications/acme/news": NEWS}
-    assert config.rows(SERVER).keys() & ours == {"acme/add", "notifications/acme/news"}
+    assert config.rows[SERVER].keys() & ours == {"acme/add", "notifications/acme/news"}
 
 
 def test_config_received_methods_cover_all_revisions() -> None:
-    assert {"initialize", "server/discover"} <= server_config().rows(SERVER).keys()
-    assert "server/discover" not in server_config(*STATEFUL).rows(SERVER)
-    assert "initialize" not in server_config(E).rows(SERVER)
-    assert "sampling/createMessage" in client_config().rows(CLIENT)
+    assert {"initialize", "server/discover"} <= server_config().rows[SERVER].keys()
+    assert "server/discover" not in server_config(*STATEFUL).rows[SERVER]
+    assert "initialize" not in server_config(E).rows[SERVER]
+    assert "sampling/createMessage" in client_config().rows[CLIENT]
 
 
 @pytest.mark.requirement("META-6", "META-7", "META-10", "RPC-30", "STDIO-9")

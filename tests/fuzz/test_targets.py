@@ -19,6 +19,7 @@ from fuzz.pair import common
 from fuzz.targets import as_row, committed, invariant_of, load, read_case, target_names, write_case
 from mcp_core import _framing, _jsonrpc, _opening, _outbox, _param_headers
 from mcp_core._asked import Asked
+from mcp_core._body import parse_body
 from mcp_core._rate import Bucket
 from mcp_core._requests import Requests
 from mcp_core.auth import _challenge, _grant, _guard
@@ -190,10 +191,9 @@ def _cut_off(self: Any, frames: Any, opcode: Any, bits: Any, data: bytes, fin: b
     return bits, data[:9]
 
 
-def _gone_unless_done(self: Exchange, now: float) -> None:
-    """As if nobody could go before what was said last is taken."""
-    if self.mode is not Mode.DONE:
-        _disconnected(self, now)
+def _gone_unless_done(self: Exchange) -> bool:
+    """As if no client could go before the last output is taken."""
+    return self.mode is not Mode.DONE and _disconnected(self)
 
 
 def _find_anybodys(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) -> Any:
@@ -204,15 +204,16 @@ def _find_anybodys(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) 
     return None
 
 
-def _act_on_any(self: Endpoint, exchange: Exchange, body: bytes, now: float) -> None:
+def _act_on_any(self: Endpoint, exchange: Exchange, data: bytes) -> None:
     """As if nothing could happen between a head and its body."""
-    if isinstance(exchange.session, Session):
-        self._posted_in_session(exchange, exchange.session, body)
+    session = exchange.session
+    if isinstance(session, Session):
+        self._post_in_session(exchange, session, parse_body(data, session.conn.config.limits))
     else:
-        _receive_body(self, exchange, body, now)
+        _handle_body(self, exchange, data)
 
 
-_disconnected, _receive_body = Exchange.disconnected, Endpoint.receive_body
+_disconnected, _handle_body = Exchange.disconnected, Endpoint._handle_body
 
 
 # target, what is broken: where, its name, and what stands in its place
@@ -241,8 +242,8 @@ BROKEN: list[tuple[str, object, str, Any]] = [
     ("headers", _mirror.Mirror, "_absent_or_repeated", lambda self, header: None),
     ("exchange", Exchange, "disconnected", _gone_unless_done),
     ("exchange", Exchange, "may_be_resumed", property(lambda self: False)),
-    ("exchange", Endpoint, "_find", _find_anybodys),
-    ("exchange", Endpoint, "receive_body", _act_on_any),
+    ("exchange", Endpoint, "_find_session", _find_anybodys),
+    ("exchange", Endpoint, "_handle_body", _act_on_any),
     ("exchange", EventLog, "forget", lambda self, stream: None),
     ("exchange", Stream, "reaches", lambda self, cursor: cursor <= self.last),
     ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),

@@ -317,9 +317,9 @@ for _name, _make, _status, _line in (
     ("the session of old times without a token", lambda s: posted(tool_call(), "", target="/mcp?session_id=x"), 401, NEEDED),
     ("with a slash behind", lambda s: call("erase", target="/mcp/"), 401, NEEDED),
     ("another verb in a header", lambda s: call("erase", "x-http-method-override: OPTIONS"), 401, NEEDED),
-    ("a page of another origin", lambda s: call("erase", "origin: https://evil.example", token=s.token("read write")), 403, "POST refused with 403: pages of that origin"),
-    ("a page that is sandboxed", lambda s: call("erase", "origin: null", token=s.token("read write")), 403, "POST refused with 403: pages of that origin"),
-    ("a name that leads here", lambda s: call("erase", token=s.token("read write")).replace(b"host: localhost", b"host: evil.example"), 421, "POST refused with 421: this server does not go by that name"),
+    ("a page of another origin", lambda s: call("erase", "origin: https://evil.example", token=s.token("read write")), 403, "POST refused with 403: the Origin is not allowed"),
+    ("a page that is sandboxed", lambda s: call("erase", "origin: null", token=s.token("read write")), 403, "POST refused with 403: the Origin is not allowed"),
+    ("a name that leads here", lambda s: call("erase", token=s.token("read write")).replace(b"host: localhost", b"host: evil.example"), 421, "POST refused with 421: the name in Host is not allowed"),
     ("from this machine, it says", lambda s: call("erase", "x-forwarded-for: 127.0.0.1", "forwarded: for=127.0.0.1"), 401, NEEDED),
 ):  # fmt: skip
     attack(_name, send_request(_make), _status, _line)
@@ -465,7 +465,7 @@ def in_session(use: Callable[[str, str], bytes]) -> Callable[[Site], Awaitable[A
     return make
 
 
-FOREIGN = "refused with 404: the session that is named is not one of who asks"
+FOREIGN = "refused with 404: the session belongs to another principal"
 VERSION = f"mcp-protocol-version: {D}"
 
 

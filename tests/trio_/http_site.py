@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 import trio.testing
 
-from mcp_core import NEED_DATA
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio._h11_server import H11Connection
@@ -249,12 +248,21 @@ class FakeSite:
         if self.on_complete is not None:
             self.on_complete(exchange)
 
-    def next_event(self) -> Any:
-        return NEED_DATA
+    def receive_data(self, exchange: FakeExchange, data: bytes, now: float, *, end: bool = False) -> None:
+        exchange.receive_data(data, now)
+        if data and end:
+            exchange.receive_data(b"", now)
 
-    def ready(self) -> list[Any]:
+    def disconnected(self, exchange: FakeExchange, now: float) -> None:
+        exchange.disconnected(now)
+
+    def actions_to_send(self, exchange: FakeExchange) -> list[Action]:
+        return exchange.actions_to_send()
+
+    def pump(self, on_event: Any) -> None:
         ready, self.to_write = self.to_write, []
-        return ready
+        for exchange in ready:
+            exchange.token.poke()
 
     def next_deadline(self) -> float | None:
         return self.deadline

@@ -481,7 +481,7 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
             first = begin(reception.site, token(header={"kid": "nobody"}), Poked())
             scope = reception.admit(first)
             await trio.testing.wait_all_tasks_blocked()
-            first.disconnected(trio.current_time())
+            reception.site.disconnected(first, trio.current_time())
             scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
         # Two waiting tasks are expected: the fetch, and one that uses its result.

@@ -58,7 +58,7 @@ class Bench(Runtime):
         await _Pause()
 
     def release(self, id: RequestId, retry: float | None) -> bool:
-        return self.conversation.endpoint.release(self.conversation, id, retry=retry)
+        return self.conversation.release(id, retry)
 
     async def ask(self, asked: Round[T]) -> T:
         woken: list[bool] = []
@@ -176,8 +176,8 @@ class Talk:
         exchange = self.site.begin(RequestHead(verb, target, headers), self.now, principal=principal)
         reply = self.replies[exchange] = Reply(exchange)
         if body is not None:
-            exchange.receive_data(body, self.now)
-        exchange.receive_data(b"", self.now)
+            self.site.receive_data(exchange, body, self.now)
+        self.site.receive_data(exchange, b"", self.now)
         self.pump()
         return reply
 
@@ -235,7 +235,7 @@ class Talk:
 
     def read(self, exchange: Exchange) -> None:
         reply = self.replies[exchange]
-        for action in exchange.actions_to_send():
+        for action in self.site.actions_to_send(exchange):
             assert not reply.ended, "something behind the end"
             if isinstance(action, Head):
                 assert not reply.status, "two heads"
@@ -247,6 +247,9 @@ class Talk:
             else:
                 assert isinstance(action, End)
                 reply.ended = True
+        conversation = exchange.conversation
+        if conversation is not None and conversation.retired and conversation.service is not None:
+            conversation.service.close()
 
     def step(self, times: int = 1) -> None:
         """Let each handler run on."""
@@ -277,7 +280,7 @@ class Talk:
         self.now = until
 
     def hang_up(self, reply: Reply) -> None:
-        reply.exchange.disconnected(self.now)
+        self.site.disconnected(reply.exchange, self.now)
         reply.ended = True
         self.pump()
 

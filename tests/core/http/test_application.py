@@ -201,7 +201,7 @@ def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
     (endpoint,) = site.endpoints
     assert endpoint.token == "token"
     found = [
-        site.begin(RequestHead(b"PUT", path, [HOST]), 0).actions_to_send()[0]
+        site.actions_to_send(site.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
         for path in (b"/", b"/mcp", b"/no")
     ]
     assert [head.status for head in found] == [405, 405, 404]  # type: ignore[union-attr]

@@ -178,9 +178,9 @@ def test_host_and_origin_caches_are_bounded() -> None:
         assert gate.allows_origin(b"http://localhost:%d" % port, b"localhost:%d" % port)
         assert not gate.allows_host(b"evil%d.com" % port)
         assert not gate.allows_origin(b"http://evil%d.com" % port, b"localhost")
-        assert len(gate._host_cache) <= 256
+        assert len(gate.known_hosts) <= 256
         assert len(gate._origin_cache) <= 256
-    assert not any(b"evil" in value for value in gate._host_cache)
+    assert not any(b"evil" in value for value in gate.known_hosts)
     assert not any(b"evil" in origin for origin, _ in gate._origin_cache)
 
 

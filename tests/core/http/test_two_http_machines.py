@@ -90,19 +90,19 @@ class Wire:
             self._left[key] = self.cut(len(self.calls))
             exchange = self._live[key] = self.site.begin(call.head, self.now, token=key)
             if call.body:
-                exchange.receive_data(call.body, self.now)
-            exchange.receive_data(b"", self.now)
+                self.site.receive_data(exchange, call.body, self.now)
+            self.site.receive_data(exchange, b"", self.now)
         for key in self.client.calls_to_drop():
             work = True
             if key in self._live:
-                self._live.pop(key).disconnected(self.now)
+                self.site.disconnected(self._live.pop(key), self.now)
         while isinstance(found := self.site.next_event(), tuple):
             work = True
             self.asked.append(found)
             self.serve(*found)
             found[0].touch()
         for exchange in self.site.ready():
-            for action in exchange.actions_to_send():
+            for action in self.site.actions_to_send(exchange):
                 work = True
                 self._carry(exchange, action)
         while (event := self.client.next_event()) is not NEED_DATA:
@@ -142,7 +142,7 @@ class Wire:
     def breaks(self, key: int) -> None:
         exchange = self._live.pop(key)
         if self.noticed:
-            exchange.disconnected(self.now)
+            self.site.disconnected(exchange, self.now)
         self.client.response_ended(key, self.now, error="the connection was reset")
 
     def waits(self, seconds: float) -> None:
@@ -414,7 +414,7 @@ def test_a_server_that_lets_its_client_go() -> None:
     server.send_progress(id, 1)
     wire.pump()
     conversation = wire.asked[-1][0]
-    assert wire.endpoint.release(conversation, id, retry=2.5)
+    assert conversation.release(id, 2.5)
     wire.pump()
     server.send_progress(id, 2)
     server.send_result(id, DONE)

@@ -24,6 +24,7 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
+from mcp_core._body import ParsedBody
 from mcp_core.http import Close, Ping, Text, WebSocket
 from tests.core.http.site import D, E, initialize, meta, request
 from tests.core.http.sockets import Played, SocketTalk
@@ -613,13 +614,13 @@ def test_websocket_next_event_returns_paused() -> None:
 # -- Authorization -------------------------------------------------------------------------------
 
 
-def with_check(judge: Callable[[bytes], str | None], **options: Any) -> WebSocket:
+def with_check(judge: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
     config = Config(t.Implementation(name="s", version="1"), t.ServerCapabilities())
     return WebSocket(Connection(Role.SERVER, config), 0.0, judge=judge, **options)
 
 
 def test_websocket_rejected_messages_get_error_responses() -> None:
-    socket = with_check(lambda message: None if b"ping" in message else "not you")
+    socket = with_check(lambda body: None if body.method == "ping" else "not you")
     for message in (
         request(1, "tools/list"),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -637,7 +638,7 @@ def test_websocket_rejected_messages_get_error_responses() -> None:
 
 
 def test_websocket_unread_rejections_pause_reading() -> None:
-    socket = with_check(lambda message: "not you")
+    socket = with_check(lambda body: "not you")
     batch = json.encode([request(id, "ping") for id in range(100)]).decode()
     while socket.next_event() is not PAUSED:
         socket.receive_text(batch, 0.0)
@@ -647,7 +648,7 @@ def test_websocket_unread_rejections_pause_reading() -> None:
 
 
 def test_websocket_token_expiry_closes() -> None:
-    socket = with_check(lambda message: None, until=15.0, patience=10.0)
+    socket = with_check(lambda body: None, until=15.0, patience=10.0)
     socket.receive_text("", 1.0)
     assert socket.next_deadline() == 15.0
     socket.handle_timeout(14.9)
