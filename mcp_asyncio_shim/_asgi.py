@@ -16,7 +16,8 @@ from time import time
 from typing import Any, Final, Unpack
 
 from mcp_core import Event, http
-from mcp_core.registry import Server, Service
+from mcp_core.registry import Server
+from mcp_core.runtime import AUTH_CHECK_TIMEOUT, AsgiApplication, AsgiRequest, Service, run_auth_check
 
 from ._link import Carrier, apart
 from ._server import AsyncioRuntime, _log
@@ -47,19 +48,19 @@ def asgi(
     return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
 
-class AsgiApp(http.Application):
+class AsgiApp(AsgiApplication):
     """What `asgi` gives: an ASGI 3 application. It may be served again when it is over."""
 
-    _cancelled, _bell, _log = asyncio.CancelledError, asyncio.Event, _log.log
+    _cancelled, _new_event, _log = asyncio.CancelledError, asyncio.Event, _log.log
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         else:
-            await http.Visit(await self._begun(), scope, receive, send)
+            await AsgiRequest(await self._started(), scope, receive, send).run()
 
-    def _spawn(self, living: Awaitable[None]) -> None:
-        self._living = asyncio.ensure_future(living)
+    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        self._lifespan_task = asyncio.ensure_future(function())
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[_Reception]:
@@ -74,7 +75,7 @@ class AsgiApp(http.Application):
 class _Reception(Carrier):
     """Serves `site`."""
 
-    bell = asyncio.Event
+    new_event = asyncio.Event
 
     def __init__(self, server: Server, site: http.Site, lifespan: Any) -> None:
         super().__init__(site, lambda: site.pump(welcome))
@@ -84,7 +85,7 @@ class _Reception(Carrier):
     async def judged(self, exchange: http.Exchange) -> None:
         if (admission := exchange.needs_grant) is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(admission.done_by(None, self.clock), 20)
+                await asyncio.wait_for(run_auth_check(admission, None, self.clock), AUTH_CHECK_TIMEOUT)
             admission.give_up(self.clock())
             self.pump()
 
@@ -92,8 +93,8 @@ class _Reception(Carrier):
         self.pump()
 
     @asynccontextmanager
-    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        task = asyncio.ensure_future(work)
+    async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
+        task = asyncio.ensure_future(function())
         try:
             yield
         finally:
@@ -122,4 +123,4 @@ class _Reception(Carrier):
         runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
         who, conn = conversation.principal, conversation.conn
         service = Service(self._server, conn, runtime, self._lifespan, principal=who)
-        return apart(lambda event: self.start(service.take(event), pump))
+        return apart(lambda event: self.start_job(service.take(event), pump))

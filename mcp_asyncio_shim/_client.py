@@ -1,4 +1,4 @@
-"""A client: what asyncio adds to a `Caller` is the waiting, and the ways to a server, in this process, in a child process or at a URL.
+"""A client: what asyncio adds to a `AbstractClient` is the waiting, and the ways to a server, in this process, in a child process or at a URL.
 
 Rules: whatever happens to the conversation, every pending call ends at once with one typed exception. What a `connect` starts
 does not outlive its block, nor do callbacks that answer the server. It refuses to know what may be asked, and what an answer means.
@@ -9,22 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
-from mcp_core import (
-    Answering,
-    Caller,
-    CallerOptions,
-    CallOptions,
-    ConnectFailed,
-    Steps,
-    Waiter,
-    client_config,
-)
+from mcp_core import ConnectFailed
 from mcp_core.registry import Server
+from mcp_core.runtime import AbstractClient, CallerOptions, CallOptions, Job, Steps, Waiter, client_config
 
 from ._link import Link, Streams
 from ._pipes import child_streams
@@ -39,12 +31,12 @@ class _Call(Waiter[T]):
     rearm: Any = None
 
 
-class Client(Caller):
-    """One open conversation with a server, made by `connect`. See `Caller` for its calls and what they raise."""
+class Client(AbstractClient):
+    """One open conversation with a server, made by `connect`. See `AbstractClient` for its calls and what they raise."""
 
     def __init__(self, carry: Callable[..., Any], config: Any, options: CallerOptions) -> None:
         super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
-        self._link = carry(self._conn, self._take)
+        self._link = carry(self._conn, self._handle_event)
 
     async def aclose(self) -> None:
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
@@ -63,15 +55,12 @@ class Client(Caller):
                     self._link.pump()
                     await (asyncio.sleep(0) if call.done else awake.wait())
         finally:
-            self._drop(call)
+            self._end_call(call)
             self._link.pump()
         return call.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        self._link.start(answering)
+    def _start_job(self, job: Job) -> None:
+        self._link.start_job(job)
 
     def _pump(self) -> None:
         self._link.pump()
@@ -82,8 +71,8 @@ class Client(Caller):
     async def _connect(self) -> None:
         self._open()
         self._link.pump()
-        await self._link.until(lambda: self._standing.settled)
-        self._standing.require_open()
+        await self._link.until(lambda: self._status.settled)
+        self._status.require_open()
 
 
 @asynccontextmanager

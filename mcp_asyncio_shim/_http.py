@@ -1,7 +1,7 @@
 """A server at a URL, from the client's end: over HTTP/1.1 as h11 spells it, or over a WebSocket as wsproto does.
 
 Rules: a request is written as a whole, while its response is read. A connection whose response did not come to its end, or that has
-said more than that, is never used again; when one is opened, used again or given up is the core's to say (`Carriage`). To its link a
+said more than that, is never used again; when one is opened, used again or given up is the core's to say (`HttpRequestRunner`). To its link a
 WebSocket looks like a connection, bytes in and bytes out; what is said on it is the core's as well. No proxy is looked for.
 """
 
@@ -18,6 +18,7 @@ import h11
 from wsproto import frame_protocol
 
 from mcp_core import ConnectFailed, Connection, ConnectionLost, http
+from mcp_core.runtime import HttpRequestRunner
 
 from ._link import LAST_WRITE, READ_SIZE, Carrier, Link, Streams, apart
 
@@ -120,10 +121,10 @@ class _HttpLink(Carrier):
 
     def __init__(self, url: http.Url, tls: Any, options: Any, conn: Connection, take: Any) -> None:
         self._origin, client = (url, tls), http.HttpClient(conn, url.text, options)
-        self._carriage: http.Carriage[_Line] = http.Carriage(client, self, apart(take))
+        self._carriage: HttpRequestRunner[_Line] = HttpRequestRunner(client, self, apart(take))
         super().__init__(self._carriage, self._carriage.run)
 
-    begin, bell = Carrier.start, asyncio.Event
+    new_event = asyncio.Event
 
     async def dial(self) -> _Line:
         return _Line(*await _dial(*self._origin))

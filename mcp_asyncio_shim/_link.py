@@ -18,14 +18,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from mcp_core import Answering, ConnectionLost, Event, Pump
-from mcp_core.http import Errand
-from mcp_core.registry import Job
+from mcp_core import ConnectionLost, Event, Pump
+from mcp_core.runtime import Job
 
 READ_SIZE: Final = 65_536
 LAST_WRITE: Final = 1.0
 T = TypeVar("T")
-Work = Job | Answering | Errand
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -62,7 +60,7 @@ class Carrier:
                 while not ready():
                     await self._moved.wait()
 
-    def start(self, job: Work | None, pump: Callable[[], object] | None = None) -> None:
+    def start_job(self, job: Job | None, pump: Callable[[], object] | None = None) -> None:
         """Run `job` in a task, if there is one, and `pump` when it is over."""
         if job is None:
             return
@@ -78,9 +76,9 @@ class Carrier:
         task.add_done_callback(settle)
 
 
-async def _work(job: Work) -> None:
+async def _work(job: Job) -> None:
     try:
-        job.done(await job)
+        job.done(await job.run())
     except BaseException as exc:
         task = asyncio.current_task()
         if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():

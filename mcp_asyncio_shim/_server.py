@@ -16,7 +16,8 @@ from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from mcp_core import Connection, RequestReceived, Role
-from mcp_core.registry import Round, Runtime, Server, Service
+from mcp_core.registry import Round, Server
+from mcp_core.runtime import Runtime, Service
 from mcp_core.types import RequestId
 
 from ._link import LAST_WRITE, Carrier, Link, Streams
@@ -84,7 +85,7 @@ async def serve_streams(
 
 async def converse(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:
     conn = Connection(Role.SERVER, server.config())
-    link = Link(streams, conn, lambda event: link.start(service.take(event)))
+    link = Link(streams, conn, lambda event: link.start_job(service.take(event)))
     service = Service(server, conn, AsyncioRuntime(link, link.pump, link.full, lambda *_: False), lifespan)
     end = link.loop.time()
     try:

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import trio
 
 from mcp_core.http import Door
+from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
 
 if TYPE_CHECKING:
     from mcp_core.auth import HttpReply, HttpRequest
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Admitting", "door_of"]
 
-# Seconds. The first is longer than the fetches of one admission take if nobody answers, and shorter than a client may take for its
-# body; a single fetch, with the look-ups before it, has the second.
-_LONGEST: Final = 20.0
+# Seconds for a single fetch, with the look-ups before it.
 _LONGEST_FETCH: Final = 8.0
 _MOST_FETCHES: Final = 200
 
@@ -55,8 +54,8 @@ class Admitting:
 
     async def run(self, admission: Admission) -> None:
         """Do what `admission` wants until its guard has judged."""
-        with trio.move_on_after(_LONGEST):
-            await admission.done_by(self._get, trio.current_time)
+        with trio.move_on_after(AUTH_CHECK_TIMEOUT):
+            await run_auth_check(admission, self._get, trio.current_time)
         admission.give_up(trio.current_time())
 
     async def _get(self, step: Any) -> Any:

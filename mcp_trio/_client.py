@@ -1,4 +1,4 @@
-"""The client: what trio adds to a `Caller` is the waiting, and a carrier of the conversation.
+"""The client: what trio adds to an `AbstractClient` is the waiting, and a carrier of the conversation.
 
 Rules of this file:
 
@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
-from mcp_core import Caller, MessageRejected, Waiter
+from mcp_core import MessageRejected
+from mcp_core.runtime import AbstractClient, Waiter
 
 from ._jobs import start_job
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
-    from mcp_core import Answering, CallerOptions, CallOptions, Config, Connection, Event, Steps
+    from mcp_core import Config, Connection, Event
+    from mcp_core.runtime import CallerOptions, CallOptions, Job, Steps
 
 __all__ = ["Carrier", "Client"]
 
@@ -88,10 +90,10 @@ class _Call(Waiter[T]):
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Client(Caller):
+class Client(AbstractClient):
     """One open conversation with a server. Made by `connect`, `connect_http`, `connect_stdio` or `connect_stream`.
 
-    Its calls, what they can be told and what they raise are those of `Caller`. A call is cancelled by leaving its scope.
+    Its calls, what they can be told and what they raise are those of `AbstractClient`. A call is cancelled by leaving its scope.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class Client(Caller):
         carry: Callable[[Connection, Callable[[Event], None]], Carrier],
     ) -> None:
         super().__init__(config, options, trio.current_time, trio.sleep)
-        self._carrier = carry(self._conn, self._take)
+        self._carrier = carry(self._conn, self._handle_event)
         self._settled = trio.Event()
         self._closing = False
         self._flushed = trio.Event()
@@ -123,7 +125,7 @@ class Client(Caller):
         self._carrier.start(nursery)
         self._carrier.pump()
         await self._settled.wait()
-        self._standing.require_open()
+        self._status.require_open()
 
     async def aclose(self) -> None:
         """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`.
@@ -154,16 +156,13 @@ class Client(Caller):
                 self._carrier.pump()
                 await call.wait()
         finally:
-            self._drop(call)
+            self._end_call(call)
             if self._conn.queued():
                 self._carrier.pump()
         return call.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        start_job(answering, self._nursery, self._carrier.pump)
+    def _start_job(self, job: Job) -> None:
+        start_job(job, self._nursery, self._carrier.pump)
 
     def _pump(self) -> None:
         self._carrier.pump()
@@ -171,9 +170,9 @@ class Client(Caller):
     def _report(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)
 
-    def _take(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
-        super()._take(event)
-        if self._standing.settled:
+        super()._handle_event(event)
+        if self._status.settled:
             self._settled.set()

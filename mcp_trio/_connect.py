@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 import trio
 
-from mcp_core import CallerOptions, ConnectFailed, client_config
+from mcp_core import ConnectFailed
 from mcp_core.registry import Server
+from mcp_core.runtime import CallerOptions, client_config
 
 from ._child import Grace, spawn
 from ._client import Client

@@ -6,7 +6,7 @@ Rules of this file:
    cancellation travels on, for it belongs to whoever cancelled.
 2. A request costs one task and one cancel scope, and a plain `def` neither: it runs at once, where the message was read.
 
-Which requests there are, and how each is answered, is `mcp_core.registry.Service`.
+Which requests there are, and how each is answered, is `mcp_core.runtime.Service`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from mcp_core.registry import Service
+from mcp_core.runtime import Service
 
 from ._jobs import start_job
 from ._runtime import TrioRuntime, act_on

@@ -6,7 +6,7 @@ Rules of this file:
    waits.
 2. What is begun although we are cancelled are last words, as that a session is over. They have a second.
 
-How a call is made, on which connection, and what the machine is told of it is the core's `Carriage`.
+How a call is made, on which connection, and what the machine is told of it is the core's `HttpRequestRunner`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core.http import Carriage
+from mcp_core.runtime import HttpRequestRunner
+
+from ._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Event
-    from mcp_core.http import Errand, HttpClient
+    from mcp_core.http import HttpClient
+    from mcp_core.runtime import HttpRequestJob
 
     from ._authorization import Authorization
     from ._dial import Way
@@ -60,7 +63,7 @@ class HttpCarrier:
         self._nursery: trio.Nursery
         # What an event leads to may start in any task, also in a caller's: it gets this context, not that task's.
         context = contextvars.copy_context()
-        self._carriage: Carriage[H11Client | H2Client] = Carriage(
+        self._carriage: HttpRequestRunner[H11Client | H2Client] = HttpRequestRunner(
             http,
             self,
             lambda event: context.run(take, event),
@@ -117,27 +120,17 @@ class HttpCarrier:
         return line
 
     clock = staticmethod(trio.current_time)
-    bell = trio.Event
+    new_event = trio.Event
 
     def discard(self, lines: list[H11Client | H2Client]) -> None:
         self._nursery.start_soon(_close, lines)
 
-    def begin(self, errand: Errand) -> None:
-        scope = trio.CancelScope()
-        errand.stop = scope.cancel
-        self._nursery.start_soon(self._make, errand, scope)
+    def start_job(self, job: HttpRequestJob) -> None:
+        start_job(job, self._nursery, self._after_job, shutdown_timeout=_LAST_WORDS)
 
-    async def _make(self, errand: Errand, scope: trio.CancelScope) -> None:
-        if trio.current_effective_deadline() == -math.inf:
-            scope.shield = errand.last = True
-            scope.deadline = trio.current_time() + _LAST_WORDS
-        try:
-            with scope:
-                errand.done(await errand)
-        finally:
-            errand.dropped()
-            self.pump()
-            self._ended.unpark_all()
+    def _after_job(self) -> None:
+        self.pump()
+        self._ended.unpark_all()
 
 
 async def _close(connections: list[H11Client | H2Client]) -> None:

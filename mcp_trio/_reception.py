@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import trio
 
 from mcp_core import NEED_DATA, ConnectionClosed, Fault, RequestReceived
-from mcp_core.registry import Service
+from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 
 from ._admitting import Admitting
@@ -149,15 +149,15 @@ class Reception:
             self.pump_quietly()
 
     clock = staticmethod(trio.current_time)
-    bell = trio.Event
+    new_event = trio.Event
 
     @asynccontextmanager
-    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        """While it is entered `work` is awaited in a task beside; if that gives True the rest is cancelled."""
+    async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
+        """Run `function` in a second task while entered. If it returns True, the body is cancelled."""
         async with open_quiet_nursery() as nursery:
 
             async def run() -> None:
-                if await work:
+                if await function():
                     nursery.cancel_scope.cancel()
 
             nursery.start_soon(run)

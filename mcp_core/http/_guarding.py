@@ -22,7 +22,7 @@ from mcp_core._methods import Role
 from ._checks import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Callable, Generator
 
     from mcp_core._config import Config
     from mcp_core._events import Granted
@@ -154,13 +154,6 @@ class Admission:
         flow = self._flow
         self._go_on(lambda: flow.throw(exc), now)
 
-    def done_by(
-        self, fetch: Callable[[Any], Awaitable[Any]] | None, clock: Callable[[], float]
-    ) -> Awaitable[None]:
-        """Awaited, it does the steps until the guard has judged: it awaits what is `awaitable`, and has `fetch` do the others, if
-        there is somebody who fetches."""
-        return _Doing(self, fetch, clock)
-
     def give_up(self, now: float) -> None:
         """Nobody waits for the step any more. Harmless when its guard has judged."""
         if self.step is not None:
@@ -188,34 +181,6 @@ class Admission:
             self.step = run()
         except StopIteration as end:
             return end.value
-
-
-class _Doing:
-    def __init__(
-        self,
-        admission: Admission,
-        fetch: Callable[[Any], Awaitable[Any]] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._admission, self._fetch, self._clock = admission, fetch, clock
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        admission = self._admission
-        while (step := admission.step) is not None:
-            try:
-                reply = yield from self._awaitable(step).__await__()
-            except (Exception, SystemExit) as exc:  # noqa: BLE001 - the guard knows what to make of it
-                admission.throw(exc, self._clock())
-            else:
-                admission.send(reply, self._clock())
-
-    def _awaitable(self, step: Any) -> Awaitable[Any]:
-        found: Awaitable[Any] | None = getattr(step, "awaitable", None)
-        if found is not None:
-            return found
-        if self._fetch is None:
-            raise RuntimeError("nothing is fetched here: give the verifier its keys")
-        return self._fetch(step)
 
 
 def _asked_in(body: bytes, config: Config) -> list[tuple[str | None, Any]]:

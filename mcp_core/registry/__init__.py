@@ -1,6 +1,6 @@
 """Authoring a server: declare tools, resources, prompts and methods, without knowing what will run them.
 
-Begin with `Server`. A runtime (`mcp_trio`, `mcp_asyncio_shim`) takes it and gives `Context` a body.
+Begin with `Server`. A driver (`mcp_trio`, `mcp_asyncio_shim`) serves it by a `mcp_core.runtime.Service`.
 
 Rule: nothing in here does I/O, keeps time or starts a task; even a declared function is only ever called by a
 runtime."""
@@ -15,10 +15,7 @@ from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired
 from ._form import Accepted, Form, Refused
 from ._invocation import Invocation
-from ._middleware import Middleware, Proceed
-from ._runtime import Runtime
-from ._server import Server
-from ._service import Job, Service
+from ._server import Middleware, Proceed, Server
 from ._uri_matcher import UriMatcher
 from ._uri_template import UriTemplate
 
@@ -32,15 +29,12 @@ __all__ = [
     "Form",
     "Image",
     "Invocation",
-    "Job",
     "Middleware",
     "Proceed",
     "Refused",
     "ResourceNotFound",
     "Round",
-    "Runtime",
     "Server",
-    "Service",
     "UriMatcher",
     "UriTemplate",
     "UrlElicitationRequired",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import abc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -49,18 +49,50 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
+    from mcp_core._connection import Connection
     from mcp_core._events import ProgressReceived, RequestReceived
     from mcp_core._mrtr import Problem
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired
-    from ._service import Service
+    from ._server import Server
 
-__all__ = ["Asking", "Round", "meta_of"]
+__all__ = ["Asking", "RequestHost", "Round", "RuntimeLike", "meta_of"]
 
 T = TypeVar("T")
 
 _ENDING: Final = (State.CLOSING, State.CLOSED)
+
+
+class RuntimeLike(Protocol):
+    """What a handler needs of its runtime. `mcp_core.runtime.Runtime` says what each method does."""
+
+    @property
+    def in_worker_thread(self) -> bool: ...
+    def pump(self) -> None: ...
+    def full(self, id: RequestId) -> bool: ...
+    def drain(self, id: RequestId) -> Coroutine[Any, Any, None]: ...
+    def release(self, id: RequestId, retry: float | None) -> bool: ...
+    def ask(self, asked: Round[T]) -> Coroutine[Any, Any, T]: ...
+    def wall_time(self) -> float: ...
+    def entropy(self, size: int, /) -> bytes: ...
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+
+
+class RequestHost(Protocol):
+    """What serves a request. `mcp_core.runtime.Service` says what each member is."""
+
+    @property
+    def server(self) -> Server: ...
+    @property
+    def conn(self) -> Connection: ...
+    @property
+    def runtime(self) -> RuntimeLike: ...
+    @property
+    def lifespan(self) -> Any: ...
+    @property
+    def principal(self) -> str: ...
+    def remember_page(self, elicitation_id: str) -> None: ...
 
 
 class Round(abc.ABC, Generic[T]):
@@ -235,7 +267,7 @@ class Asking(Struct, eq=False):
     """Everything that is asked on behalf of one request. `rounds` are those under way; `gone` is what was raised into the
     handler because nobody is there any more to answer, None as long as somebody is."""
 
-    service: Service
+    service: RequestHost
     request: RequestReceived
     rounds: list[Round[Any]] = []
     gone: BaseException | None = None

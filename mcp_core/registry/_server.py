@@ -12,10 +12,10 @@ Rules of this file:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 from msgspec import Raw, Struct
 
@@ -37,6 +37,7 @@ from mcp_core.types import (
 
 from ._answering import Answers, refusal
 from ._completion import Completer
+from ._context import Context
 from ._errors import DeclarationError
 from ._invocation import Invocation
 from ._methods import MethodEntry
@@ -51,10 +52,11 @@ if TYPE_CHECKING:
     from mcp_core._hints import Cache
     from mcp_core._param_headers import ParamHeaders
 
-    from ._middleware import Middleware
-    from ._service import Service
+__all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 
-__all__ = ["Server"]
+# Given to a middleware: awaiting a call of it gives the result that will be sent.
+Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+Middleware: TypeAlias = Callable[[Context[Any], Proceed], Awaitable[Any]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound="Middleware")
@@ -63,6 +65,13 @@ _TOOLS, _PROMPTS, _RESOURCES = changes(tools=True), changes(prompts=True), chang
 _CHANGING_RESOURCES: Final = ResourcesCapability(subscribe=True, list_changed=True)
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+
+class ChangeListener(Protocol):
+    """What `Server.attach` takes. `mcp_core.runtime.Service` says what each method does."""
+
+    def changed(self, told: Iterable[Change]) -> None: ...
+    def page_visited(self, elicitation_id: str) -> None: ...
 
 
 class Server:
@@ -158,7 +167,7 @@ class Server:
         self._ring = KeyRing(state_keys) if state_keys is not None else None
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
-        self._services: dict[Service, None] = {}
+        self._services: dict[ChangeListener, None] = {}
         self._lists = Lists(
             name,
             {
@@ -452,11 +461,11 @@ class Server:
         for service in list(self._services):
             service.page_visited(elicitation_id)
 
-    def attach(self, service: Service) -> None:
+    def attach(self, service: ChangeListener) -> None:
         """A conversation begins, to be told of changes until it is detached. Services do this by themselves."""
         self._services[service] = None
 
-    def detach(self, service: Service) -> None:
+    def detach(self, service: ChangeListener) -> None:
         """A conversation is over. Doing it twice does nothing."""
         self._services.pop(service, None)
 

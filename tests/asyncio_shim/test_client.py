@@ -14,17 +14,9 @@ import pytest
 import mcp_trio
 from mcp_asyncio_shim import Client, connect
 from mcp_asyncio_shim._link import Link
-from mcp_core import (
-    ALL,
-    CallerOptions,
-    CallTimeout,
-    ConnectFailed,
-    ConnectionLost,
-    LocalProtocolError,
-    PeerError,
-    client_config,
-)
+from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, LocalProtocolError, PeerError
 from mcp_core.registry import Context, Server
+from mcp_core.runtime import CallerOptions, client_config
 from mcp_core.types import LoggingMessageParams, TextContent
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import Wire, run

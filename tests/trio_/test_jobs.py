@@ -8,15 +8,15 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core import Answering
+from mcp_core.runtime import CallbackJob
 from mcp_trio._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-class Job(Answering):
-    """Does `work`, and keeps what it is told in `told`. What it is told of failures, it passes on as every `Answering` does."""
+class Job(CallbackJob):
+    """Does `work`, and keeps what it is told in `told`. What it is told of failures, it passes on as every `CallbackJob` does."""
 
     __slots__ = ("told",)
 

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.http import Application, HttpOptions, RequestHead
+from mcp_core.http import HttpOptions, RequestHead
 from mcp_core.registry import Server
+from mcp_core.runtime import AsgiApplication
 from tests.core.http.site import HOST
-from tests.core.http.test_carriage import Awaited, Bell, Cancelled
+from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
-class App(Application):
+class App(AsgiApplication):
     """`does` is what it has done, in order; `fails` what fails, by when."""
 
     _cancelled = Cancelled
-    _bell = Bell
+    _new_event = FakeEvent
 
     def __init__(self) -> None:
         super().__init__(Server("x"), "/mcp", HttpOptions.of())
         self.does: list[Any] = []
         self.fails: dict[str, BaseException] = {}
         self.reported: list[tuple[str, BaseException | None]] = []
-        self.living: list[Task] = []
+        self.living: list[FakeTask] = []
         self.swallows = False
 
     @asynccontextmanager
@@ -48,8 +50,8 @@ class App(Application):
         if what in self.fails:
             raise self.fails[what]
 
-    def _spawn(self, living: Awaitable[None]) -> None:
-        task = Task(living)
+    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        task = FakeTask(function)
         self.living.append(task)
         task.go()
 
@@ -59,42 +61,20 @@ class App(Application):
 
     # -- The server's part -------------------------------------------------------------------------------------------------
 
-    def receive(self) -> Awaited:
-        return Awaited("receive")
+    async def receive(self) -> Any:
+        await Wait("receive")
 
-    def send(self, message: Any) -> Awaited:
+    async def send(self, message: Any) -> None:
         self.does.append(message["type"] + ("" if "message" not in message else f": {message['message']}"))
-        return Awaited("send")
+        await Wait("send")
 
-    def told(self) -> Task:
+    def told(self) -> FakeTask:
         """A call with a scope of type `lifespan`."""
-        return Task(self._live(self.receive, self.send))
+        return FakeTask(partial(self._serve_lifespan, self.receive, self.send))
 
-    def asked(self) -> Task:
+    def asked(self) -> FakeTask:
         """A call with another scope."""
-        return Task(self._begun())
-
-
-class Task:
-    def __init__(self, work: Awaitable[Any]) -> None:
-        self.waits: str | None = "its beginning"
-        self.result: Any = None
-        self.failure: BaseException | None = None
-        self._run = work.__await__()
-
-    def go(self, error: BaseException | None = None) -> None:
-        try:
-            self.waits = self._run.send(None) if error is None else self._run.throw(error)
-        except StopIteration as end:
-            self.waits, self.result = None, end.value
-        except BaseException as exc:  # noqa: BLE001 - it is looked at
-            self.waits, self.failure = None, exc
-
-    def run(self) -> Task:
-        """Until it is over."""
-        while self.waits is not None:
-            self.go()
-        return self
+        return FakeTask(self._started)
 
 
 # -- It is told of a lifespan ---------------------------------------------------------------------------------------------------------
@@ -112,7 +92,7 @@ def test_a_lifespan() -> None:
     assert task.waits == "receive"
     task.go()
     assert app.does[2:] == ["close", "lifespan.shutdown.complete"]
-    assert app._reception is None
+    assert app._driver is None
     assert task.run().failure is None
     assert app.reported == []
 
@@ -156,7 +136,7 @@ def test_one_begins_with_the_first_request() -> None:
     assert repr(app) == "<App of <Server 'x' with nothing>, None>"
     assert app.asked().run().result == app.asked().run().result == "reception"
     (living,) = app.living
-    assert living.waits == "bell"
+    assert living.waits == "event"
     assert app.does == ["open"]
     living.go(Cancelled())
     assert app.does == ["open", "Cancelled", "close"]
@@ -189,7 +169,7 @@ def test_what_is_cancelled_while_it_begins_is_begun_again() -> None:
     task = app.asked()
     task.go()
     assert isinstance(app.living[0].failure, Cancelled)
-    assert task.waits == "bell"
+    assert task.waits == "event"
     app.fails.clear()
     assert task.run().result == "reception"
     assert app.reported == []
@@ -209,16 +189,16 @@ def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
 
 def test_several_wait_for_one_beginning() -> None:
     app = App()
-    slow: list[Task] = []
+    slow: list[FakeTask] = []
 
-    def spawn(living: Awaitable[None]) -> None:
-        slow.append(Task(living))
+    def spawn(function: Callable[[], Awaitable[None]]) -> None:
+        slow.append(FakeTask(function))
 
     app._spawn = spawn  # type: ignore[method-assign]
     first, second = app.asked(), app.asked()
     for task in first, second:
         task.go()
-        assert task.waits == "bell"
+        assert task.waits == "event"
     slow[0].go()
     assert first.run().result == second.run().result == "reception"
     assert len(slow) == 1

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, ToolError
-from mcp_core.registry import Context, Job, ResourceNotFound, Runtime, Server, Service, UrlElicitationRequired
+from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationRequired
+from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
 from tests.core.helpers import D, E
 from tests.core.registry.conversing import Stage
@@ -103,7 +104,7 @@ class Conversation:
         self.reports = self.runtime.reports
         self.service = Service(self.server, self.conn, self.runtime, "the value")
 
-    def feed(self, data: bytes) -> list[Job]:
+    def feed(self, data: bytes) -> list[RequestJob]:
         self.conn.receive_data(data, 0.0)
         jobs = []
         while (event := self.conn.next_event()) is not NEED_DATA:
@@ -112,7 +113,7 @@ class Conversation:
                 jobs.append(job)
         return jobs
 
-    def call(self, name: str, id: int = 1) -> list[Job]:
+    def call(self, name: str, id: int = 1) -> list[RequestJob]:
         return self.feed(CALL % (id, name.encode()))
 
     def said(self) -> list[Any]:
@@ -148,9 +149,9 @@ def test_a_context_is_made_for_who_wants_one() -> None:
 def test_an_async_function_is_a_job() -> None:
     talk = Conversation()
     (job,) = talk.call("later", 3)
-    assert repr(job) == "<Job tools/call id=3>"
+    assert repr(job) == "<RequestJob tools/call id=3>"
     assert repr(talk.service) == f"<Service of {talk.server!r}, 1 jobs>"
-    job.done(run(job))
+    job.done(run(job.run()))
     job.dropped()
     assert talk.service.idle
     assert talk.text() == ("later 3", False)
@@ -159,7 +160,7 @@ def test_an_async_function_is_a_job() -> None:
 def test_a_thread_is_a_job() -> None:
     talk = Conversation()
     (job,) = talk.call("blocking")
-    job.done(run(job))
+    job.done(run(job.run()))
     assert talk.text() == ("blocking", False)
 
 
@@ -301,7 +302,7 @@ def test_a_runtime_that_only_keeps_a_log_numbers_its_faults() -> None:
     assert talk.text() == ("The tool failed with an internal error (reference 1).", True)
     (job,) = talk.call("blocking", 2)
     with pytest.raises(TypeError, match="does not start threads") as caught:
-        run(job)
+        run(job.run())
     job.failed(caught.value)
     assert talk.text() == ("The tool failed with an internal error (reference 2).", True)
     assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.http import AsgiExchange, Visit
+from mcp_core.http import AsgiExchange
+from mcp_core.runtime import AsgiRequest
 from tests.core.http.site import HOST, Talk
-from tests.core.http.test_application import Task
 from tests.core.http.test_asgi import body, calling, scope
-from tests.core.http.test_carriage import Awaited, Bell, Cancelled
+from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp_core.http import Exchange
 
@@ -39,7 +39,7 @@ class Served:
     `told` is what the server will tell, `said` what it was sent; `hearing` is what is heard beside the response, while there is one.
     """
 
-    bell = Bell
+    new_event = FakeEvent
 
     def __init__(self, **about: Any) -> None:
         self.talk = Poked()
@@ -49,9 +49,9 @@ class Served:
         self.refuses: BaseException | None = None
         self.swallows = False
         self.taken_from = 0
-        self.hearing: Task | None = None
-        self.visit = Visit(self, scope(**about), self.receive, self.send)
-        self.task = Task(self.visit)
+        self.hearing: FakeTask | None = None
+        self.visit = AsgiRequest(self, scope(**about), self.receive, self.send)
+        self.task = FakeTask(self.visit.run)
 
     # -- The driver's part -------------------------------------------------------------------------------------------------
 
@@ -65,12 +65,12 @@ class Served:
         self.taken_from += 1
         self.pump()
 
-    def judged(self, exchange: Exchange) -> Awaited:
-        return Awaited("judged")
+    async def judged(self, exchange: Exchange) -> None:
+        await Wait("judged")
 
     @asynccontextmanager
-    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        self.hearing = Task(work)
+    async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
+        self.hearing = FakeTask(function)
         try:
             yield
         except ZeroDivisionError:
@@ -84,7 +84,7 @@ class Served:
 
     async def receive(self) -> Any:
         while not self.told:
-            await Awaited("receive")
+            await Wait("receive")
         told = self.told.pop(0)
         if isinstance(told, BaseException):
             raise told
@@ -94,11 +94,11 @@ class Served:
         if self.refuses is not None:
             raise self.refuses
         self.said.append(message)
-        await Awaited("send")
+        await Wait("send")
 
     # -- The test's --------------------------------------------------------------------------------------------------------
 
-    def go(self, task: Task | None = None) -> str | None:
+    def go(self, task: FakeTask | None = None) -> str | None:
         """Until it has to wait for somebody else than the server."""
         task = task or self.task
         task.go()
@@ -120,7 +120,7 @@ def called(tool: str) -> Served:
 
 def test_a_request_that_is_over_when_it_is_read_starts_nothing() -> None:
     served = called("echo")
-    assert repr(served.visit).startswith("<Visit by <AsgiExchange open, ")
+    assert repr(served.visit).startswith("<AsgiRequest <AsgiExchange open, ")
     assert served.go() is None
     assert [message["type"] for message in served.said] == ["http.response.start", "http.response.body"]
     assert served.hearing is None
@@ -146,7 +146,7 @@ def test_a_body_in_pieces() -> None:
 
 def test_a_response_that_lasts() -> None:
     served = called("slow")
-    assert served.go() == "bell"
+    assert served.go() == "event"
     assert served.hear() == "receive"
     served.talk.finish()
     assert served.go() is None
@@ -232,9 +232,9 @@ def test_nothing_is_received_while_it_is_paused(monkeypatch: pytest.MonkeyPatch)
     served = called("slow")
     served.go()
     served.told += [body(b""), body(b""), GONE]
-    assert served.hear() == "bell"
+    assert served.hear() == "event"
     assert len(served.told) == 1
     served.visit.poke()
-    assert served.hear() == "bell"
+    assert served.hear() == "event"
     assert served.hear() is None
     assert (paused, served.told) == ([], [])

@@ -11,7 +11,7 @@ import pytest
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, DeclarationError, Proceed, Server
 from mcp_core.types import CallToolResult, RequestParams, TextContent
-from tests.core.registry.test_service import Conversation, run
+from tests.core.runtime.test_service import Conversation, run
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -76,7 +76,7 @@ class Asked(Conversation):
         for job in self.feed(json.dumps(message).encode() + b"\n"):
             self.jobs += 1
             try:
-                job.done(run(job))
+                job.done(run(job.run()))
             except BaseException as exc:  # noqa: BLE001 - as a runtime does
                 job.failed(exc)
             job.dropped()

@@ -8,12 +8,13 @@ import pytest
 
 from mcp_core import Change, ConnectionLost, Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from tests.core.helpers import D, E, Message, error, notification, only, result
-from tests.core.test_caller import LONG, Played, opened, params, told, value
+from tests.core.runtime.test_client import LONG, Played, opened, params, told, value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core import Changes, McpTrioError
+    from mcp_core import McpTrioError
+    from mcp_core.runtime import Changes
 
 ID = "io.modelcontextprotocol/subscriptionId"
 ALL_OFFERS: Message = {
@@ -167,7 +168,7 @@ def test_a_block_that_is_left_before_it_has_begun(version: str) -> None:
         undone = only(client.talk.says())
         assert undone["method"] == "resources/unsubscribe"
         client.hears(result(undone["id"]))
-    assert "0 watches" in repr(client._ears)
+    assert "0 watches" in repr(client._subscriptions)
 
 
 def test_a_word_before_the_acknowledgement_does_not_begin_the_block() -> None:
@@ -196,9 +197,9 @@ def test_a_uri_that_cannot_be_sent() -> None:
 def test_a_block_is_entered_once() -> None:
     client = opened(E, ALL_OFFERS)
     block = client.listen(tools=True)
-    assert repr(block) == "<Listen not entered>"
+    assert repr(block) == "<Subscription not entered>"
     entering = Waits(block.__aenter__())
-    assert repr(block) == "<Listen <Listening to 0 of 1, being opened, 0 changed>>"
+    assert repr(block) == "<Subscription <Listening to 0 of 1, being opened, 0 changed>>"
     with pytest.raises(RuntimeError, match="a block of its own"):
         Waits(block.__aenter__())
     entering.is_cancelled()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import (
-    Caller,
     CallTimeout,
     ConnectionLost,
     LocalProtocolError,
@@ -15,6 +14,7 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from mcp_core import types as t
+from mcp_core.runtime import AbstractClient
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -28,7 +28,7 @@ from tests.core.helpers import (
     result,
 )
 from tests.core.questions import NAME_FORM, SAID
-from tests.core.test_caller import (
+from tests.core.runtime.test_client import (
     CONTENT,
     LONG,
     MESSAGES,
@@ -114,7 +114,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
 )
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_call_is_made_again_with_the_answers(
-    call: Callable[[Caller], Call], first: Message, answer: Message, cache: bool
+    call: Callable[[AbstractClient], Call], first: Message, answer: Message, cache: bool
 ) -> None:
     client = answering(cache=cache)
     rounds = (asks("s 1", who=ASK_NAME, where=ASK_ROOTS), asks(what=ASK_MODEL), answer)
@@ -294,7 +294,7 @@ def test_while_the_user_is_asked_the_server_is_not_silent() -> None:
     client.now += 200
     client.works()
     assert (waiter.deadline, waiter.held) == (start + 270, 0)
-    client._drop(waiter)
+    client._end_call(waiter)
 
 
 def waiting(client: Played) -> Any:
@@ -312,7 +312,7 @@ def test_who_leaves_a_call_stops_the_callbacks(how: str) -> None:
     stopped: list[int] = []
     for number, each in enumerate(client.work):
         each.stop = lambda number=number: stopped.append(number)  # type: ignore[misc]
-    client._drop(waiter)
+    client._end_call(waiter)
     assert stopped == [0, 1]
     if how == "the time is up":
         with pytest.raises(CallTimeout, match="max_timeout"):
@@ -357,7 +357,7 @@ def test_while_a_server_waits_for_an_answer_no_call_is_silent(version: str) -> N
     third = waiting(client)
     assert third.held == 0
     for each in first, second, third:
-        client._drop(each)
+        client._end_call(each)
 
 
 def test_a_call_of_several_requests_is_counted_once() -> None:
@@ -369,7 +369,7 @@ def test_a_call_of_several_requests_is_counted_once() -> None:
     assert waiter.held == 1
     client.works()
     assert waiter.held == 0
-    client._drop(waiter)
+    client._end_call(waiter)
 
 
 def test_a_request_is_answered_and_withdrawn() -> None:

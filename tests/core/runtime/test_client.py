@@ -1,4 +1,4 @@
-"""`Caller`: a client without a runtime. Here a call is carried by a test, which plays the server and says what time it is."""
+"""`AbstractClient`: a client without a runtime. Here a call is carried by a test, which plays the server and says what time it is."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ import pytest
 
 from mcp_core import (
     DIALECTS,
-    Answering,
-    Caller,
-    CallerOptions,
-    CallOptions,
     ChangesMissed,
     ConnectionLost,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
     Role,
-    Steps,
-    Waiter,
-    client_config,
 )
 from mcp_core import types as t
 from mcp_core._cache import _STALE
+from mcp_core.runtime import AbstractClient, CallerOptions, CallOptions, Job, Steps, Waiter, client_config
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -40,9 +34,10 @@ from tests.core.helpers import (
     only,
     result,
 )
+from tests.core.runtime.stepping import steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     Call = Coroutine[Any, Any, Any]
 
@@ -77,7 +72,7 @@ class Sleep:
         yield self._seconds
 
 
-class Played(Caller):
+class Played(AbstractClient):
     """A client that the test plays the server of. `now` is the time, `reports` what it would put into the log."""
 
     def __init__(self, version: str, **options: Any) -> None:
@@ -86,7 +81,7 @@ class Played(Caller):
         told: CallerOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
         super().__init__(client_config(told), told, lambda: self.now, Sleep)
         self.talk = Talk(self._conn)
-        self.work: list[Answering] = []  # what it would run in tasks
+        self.work: list[Job] = []  # what it would run in tasks
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         waiter = ByHand(self._send, self._clock, steps, options)
@@ -95,38 +90,36 @@ class Played(Caller):
             await rest()
         return waiter.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        self.work.append(answering)
+    def _start_job(self, job: Job) -> None:
+        self.work.append(job)
 
     def works(self) -> list[float]:
         """Do what is to be done in tasks, one after the other; gives for how long each slept."""
         slept: list[float] = []
         while self.work:
-            answering = self.work.pop(0)
+            job = self.work.pop(0)
+            steps = steps_of(job.run)
             try:
-                slept.append(answering.__await__().send(None))
+                slept.append(steps.send(None))
             except StopIteration as end:
-                answering.done(end.value)
+                job.done(end.value)
             except Exception as exc:  # noqa: BLE001 - whatever it is
-                answering.failed(exc)
+                job.failed(exc)
             else:
-                answering.done(None)
-            answering.dropped()
+                job.done(None)
+            job.dropped()
         return slept
 
     def _pump(self) -> None:
         for event in self.talk.events():
-            self._take(event)
+            self._handle_event(event)
 
     def _report(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
 
     def hears(self, *messages: Message) -> None:
         for event in self.talk.hears(*messages):
-            self._take(event)
+            self._handle_event(event)
 
     def open(self, offers: Message) -> None:
         self._open()
@@ -181,7 +174,7 @@ def params(request: Message) -> Any:
 CONTENT: Message = {"content": [{"type": "text", "text": "x"}]}
 MESSAGES: Message = {"messages": []}
 
-CALLS: list[tuple[Callable[[Caller], Call], str, Any, Message, Any]] = [
+CALLS: list[tuple[Callable[[AbstractClient], Call], str, Any, Message, Any]] = [
     (
         lambda client: client.call_tool("t"),
         "tools/call",
@@ -241,7 +234,7 @@ CALLS: list[tuple[Callable[[Caller], Call], str, Any, Message, Any]] = [
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("call", "method", "sent", "answer", "gives"), CALLS)
 def test_a_call(
-    version: str, call: Callable[[Caller], Call], method: str, sent: Any, answer: Message, gives: Any
+    version: str, call: Callable[[AbstractClient], Call], method: str, sent: Any, answer: Message, gives: Any
 ) -> None:
     client = opened(version)
     found, [asked] = told(client, call(client), answer)
@@ -276,7 +269,7 @@ def test_a_request_that_is_not_sent() -> None:
         value(client, client.list_tools(timeout=-1))
     client._conn.close()
     for event in client.talk.events():
-        client._take(event)
+        client._handle_event(event)
     with pytest.raises(ConnectionLost, match="the client was closed"):
         value(client, client.ping())
     assert client.talk.says() == []
@@ -285,13 +278,13 @@ def test_a_request_that_is_not_sent() -> None:
 def test_who_no_longer_waits_tells_the_server() -> None:
     client = opened(D)
     waiter: ByHand[Any] = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
-    client._drop(waiter)  # before anything was asked
+    client._end_call(waiter)  # before anything was asked
     waiter.begin()
     asked = only(client.talk.says())
-    client._drop(waiter)
+    client._end_call(waiter)
     cancelled = only(client.talk.says())
     assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
-    client._drop(waiter)
+    client._end_call(waiter)
     assert client.talk.says() == []
 
 
@@ -314,11 +307,11 @@ def names(tools: list[t.Tool]) -> str:
 @pytest.mark.parametrize(
     ("call", "method", "member", "item"),
     [
-        (Caller.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
-        (Caller.list_prompts, "prompts/list", "prompts", {"name": "a"}),
-        (Caller.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
+        (AbstractClient.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
+        (AbstractClient.list_prompts, "prompts/list", "prompts", {"name": "a"}),
+        (AbstractClient.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
         (
-            Caller.list_resource_templates,
+            AbstractClient.list_resource_templates,
             "resources/templates/list",
             "resourceTemplates",
             {"uriTemplate": "a:{b}", "name": "a"},
@@ -374,10 +367,10 @@ LONG = 60_000  # milliseconds
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        (Caller.list_tools, page("a", ttl=LONG)),
-        (Caller.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
-        (Caller.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
-        (Caller.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
+        (AbstractClient.list_tools, page("a", ttl=LONG)),
+        (AbstractClient.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
+        (AbstractClient.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
+        (AbstractClient.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
         (
             lambda client: client.read_resource("a:b"),
             {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG},
@@ -531,7 +524,7 @@ def test_what_a_listed_tool_gives_is_checked(version: str) -> None:
 def test_the_tools_may_be_others_after_something_was_missed() -> None:
     client = opened(D)
     value(client, client.list_tools(), {"tools": [WEATHER]})
-    client._take(ChangesMissed())
+    client._handle_event(ChangesMissed())
     value(client, client.call_tool("w"), DOES_NOT)
 
 
@@ -765,7 +758,7 @@ def test_a_verdict_saves_the_probe() -> None:
     second = Played(E, verdict=first.peer, log_level="debug")
     second._open()
     for event in second.talk.events():
-        second._take(event)
+        second._handle_event(event)
     assert second.talk.says() == []
     _, [asked] = told(second, second.call_tool("t"), CONTENT)
     assert asked["params"]["_meta"][LEVEL] == "debug"
@@ -777,7 +770,7 @@ def test_after_a_failed_opening_it_tells_whether_to_try_again() -> None:
     client._open()
     client._conn.receive_data(b"", 0.0)
     for event in client.talk.events():
-        client._take(event)
+        client._handle_event(event)
     assert client.versions_without_probe == [D, C]
 
 

@@ -1,4 +1,4 @@
-"""Answering what a server asks: what callbacks give and what it becomes, without tasks: a test runs each answer when it likes."""
+"""CallbackJob what a server asks: what callbacks give and what it becomes, without tasks: a test runs each answer when it likes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from mcp_core import Answering, LocalProtocolError, McpError, RequestReceived, Role, Waiter, answer_form
+from mcp_core import LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core._answering import OpenQuestions, OurTurn, Respondent
+from mcp_core._caller_options import callback_capabilities
+from mcp_core.runtime import CallbackJob, Waiter, answer_form
+from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
 from tests.core.helpers import STATEFUL, A, B, D, Message, Talk, client_config, only, opened, request
 from tests.core.questions import (
     ALICE,
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
 
     from mcp_core import FormSchema
-
-URLS = t.ElicitationCapability(form={}, url={})
 
 
 def outcome(awaitable: Awaitable[Any]) -> Any:
@@ -61,51 +61,8 @@ def give(value: Any, *, later: bool = False) -> Any:
 def asked(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
     """What becomes of what a callback gives."""
     callback = give(value, later=later)
-    respondent = Respondent({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
-    return outcome(respondent.answer(question))
-
-
-# -- What is declared ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "declared"),
-    [
-        ({}, {}),
-        ({"on_elicit": None, "on_sample": None, "on_roots": None, "elicitation": None, "sampling": None}, {}),
-        ({"on_elicit": print}, {"elicitation": t.ElicitationCapability()}),
-        ({"on_elicit": print, "elicitation": URLS}, {"elicitation": URLS}),
-        ({"on_sample": print}, {"sampling": t.SamplingCapability()}),
-        (
-            {"on_sample": print, "sampling": t.SamplingCapability(tools={})},
-            {"sampling": t.SamplingCapability(tools={})},
-        ),
-        ({"on_roots": []}, {"roots": t.RootsCapability(list_changed=True)}),
-        ({"on_roots": list}, {"roots": t.RootsCapability(list_changed=True)}),
-    ],
-)
-def test_what_is_declared_is_what_there_is_a_callback_for(options: Any, declared: Any) -> None:
-    respondent = Respondent(options)
-    assert respondent.capabilities == t.ClientCapabilities(**declared)
-    assert repr(respondent) == f"<Respondent with {respondent.capabilities}>"
-
-
-@pytest.mark.requirement("ROOT-3")
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"elicitation": URLS}, ValueError, "elicitation needs on_elicit"),
-        ({"sampling": t.SamplingCapability(), "on_elicit": print}, ValueError, "sampling needs on_sample"),
-        ({"on_roots": ["http://x/"]}, ValueError, "no file:// URI"),
-        ({"on_roots": ["/home"]}, ValueError, "no file:// URI"),
-        ({"on_roots": [PurePosixPath("relative")]}, ValueError, "relative"),
-        ({"on_roots": [t.Root("file:///a"), t.Root("x:/")]}, ValueError, "no file:// URI"),
-        ({"on_roots": "file:///home"}, TypeError, "several places"),
-    ],
-)
-def test_options_that_are_wrong(options: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        Respondent(options)
+    respondent = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    return outcome(respondent.respond(question))
 
 
 # -- What callbacks give -------------------------------------------------------------------------------------------------------
@@ -158,20 +115,20 @@ def test_what_a_callback_is_given() -> None:
         heard.append(args)
         return None if args else []
 
-    respondent = Respondent({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
-    outcome(respondent.answer(NAME))
+    respondent = ClientCallbacks({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
+    outcome(respondent.respond(NAME))
     with pytest.raises(McpError):
-        outcome(respondent.answer(MODEL))
-    outcome(respondent.answer(ROOTS))
+        outcome(respondent.respond(MODEL))
+    outcome(respondent.respond(ROOTS))
     assert heard == [(NAME.params,), (MODEL.params,), ()]
 
 
 def test_a_list_of_roots_is_looked_at_each_time() -> None:
     places = ["file:///a"]
-    respondent = Respondent({"on_roots": places})
-    assert outcome(respondent.answer(ROOTS)) == t.ListRootsResult(roots=[t.Root("file:///a")])
+    respondent = ClientCallbacks({"on_roots": places})
+    assert outcome(respondent.respond(ROOTS)) == t.ListRootsResult(roots=[t.Root("file:///a")])
     places.append("file:///b")
-    assert len(outcome(respondent.answer(ROOTS)).roots) == 2
+    assert len(outcome(respondent.respond(ROOTS)).roots) == 2
 
 
 @pytest.mark.requirement("ELIC-10", "ERR-4")
@@ -217,8 +174,8 @@ def test_what_is_no_answer(
 )
 def test_what_stands_in_a_retry(question: t.InputRequest, given: Any, answer: Any) -> None:
     callback = give(given, later=True)
-    respondent = Respondent({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
-    answering = respondent.answer_in_retry(question)
+    respondent = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    answering = respondent.respond_in_retry(question)
     if isinstance(answer, type):
         with pytest.raises(answer):
             outcome(answering)
@@ -249,8 +206,8 @@ def test_a_function_that_fills_in_forms(given: Any, answer: Any, later: bool) ->
         heard.append((message, form))
         return given
 
-    respondent = Respondent({"on_elicit": answer_form(fill_later if later else fill)})
-    found = outcome(respondent.answer(WITH_DEFAULTS))
+    respondent = ClientCallbacks({"on_elicit": answer_form(fill_later if later else fill)})
+    found = outcome(respondent.respond(WITH_DEFAULTS))
     assert (found.action if isinstance(answer, str) else found.content) == answer
     [(message, asked_for)] = heard
     assert message == "m"
@@ -274,12 +231,12 @@ def test_a_function_that_fills_in_forms_declines_pages() -> None:
 
 
 class Told:
-    """Keeps what comes of an `Answering`."""
+    """Keeps what comes of an `CallbackJob`."""
 
     def __init__(self, value: Any = 1) -> None:
         self.ends: list[tuple[Any, BaseException | None]] = []
         self.stopped = 0
-        self.answering = Answering(give(value, later=True), lambda *end: self.ends.append(end))
+        self.answering = CallbackJob(give(value, later=True), lambda *end: self.ends.append(end))
         self.answering.stop = self.stop
 
     def stop(self) -> None:
@@ -288,14 +245,14 @@ class Told:
 
 def test_what_is_said_first_counts() -> None:
     told, error = Told(), KeyError()
-    assert repr(told.answering) == "<Answering, under way>"
-    assert outcome(told.answering) == 1
+    assert repr(told.answering) == "<CallbackJob, under way>"
+    assert outcome(told.answering.run()) == 1
     told.answering.done(1)
     told.answering.failed(error)
     told.answering.dropped()
     told.answering.abandon()
     assert (told.ends, told.stopped) == ([(1, None)], 0)
-    assert repr(told.answering) == "<Answering, over>"
+    assert repr(told.answering) == "<CallbackJob, over>"
 
 
 @pytest.mark.parametrize("wrap", [lambda exc: exc, lambda exc: ExceptionGroup("", [exc])])
@@ -327,7 +284,7 @@ def test_what_is_abandoned_is_stopped_and_tells_nothing() -> None:
     told.answering.done(1)
     told.answering.dropped()
     assert (told.ends, told.stopped) == ([], 1)
-    never_run = Answering(give(1), give(AssertionError()))
+    never_run = CallbackJob(give(1), give(AssertionError()))
     never_run.abandon()
 
 
@@ -345,13 +302,13 @@ class Asked:
     def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
         callback = give(value, later=True)
         told: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
-        self.respondent = Respondent(told)
-        config = client_config(version, capabilities=self.respondent.capabilities)
+        self.respondent = ClientCallbacks(told)
+        config = client_config(version, capabilities=callback_capabilities(told))
         self.talk: Talk = opened(Role.CLIENT, version, config)
-        self.work: list[Answering] = []
+        self.work: list[CallbackJob] = []
         self.held: list[int] = []
         self.reports: list[tuple[str, BaseException]] = []
-        self.questions = OpenQuestions(
+        self.questions = ServerInitiatedRequests(
             self.talk.conn,
             self.respondent,
             self.work.append,
@@ -362,13 +319,13 @@ class Asked:
     def hears(self, *messages: Message) -> None:
         for event in self.talk.hears(*messages):
             if isinstance(event, RequestReceived):
-                self.questions.take(event)
+                self.questions.handle_request(event)
 
     def works(self) -> None:
         """Do what a runtime would."""
         for answering in self.work:
             try:
-                answering.done(outcome(answering))
+                answering.done(outcome(answering.run()))
             except Exception as exc:  # noqa: BLE001 - whatever it is
                 answering.failed(exc)
             answering.dropped()
@@ -400,7 +357,7 @@ def test_a_request_is_answered(version: str, asks: Message, given: Any, answer: 
         assert asked.talk.refusal(asks)["error"]["code"] == -32601
         return
     asked.hears(asks)
-    assert repr(asked.questions) == f"<OpenQuestions: 1 by {asked.talk.conn!r}>"
+    assert repr(asked.questions) == f"<ServerInitiatedRequests: 1 on {asked.talk.conn!r}>"
     assert (asked.talk.says(), asked.held) == ([], [1])
     asked.works()
     assert only(asked.talk.says()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
@@ -527,8 +484,8 @@ class Round:
     """A call which waits for some work of ours."""
 
     def __init__(self, **work: Any) -> None:
-        self.run: list[Answering] = []
-        self.turn = OurTurn(self.run.append, {key: give(value, later=True) for key, value in work.items()})
+        self.run: list[CallbackJob] = []
+        self.turn = InputWait(self.run.append, {key: give(value, later=True) for key, value in work.items()})
         self.stopped: list[int] = []
         self.waiter = ByHand(lambda *_: 1, lambda: 0.0, self.steps(), {})
         self.waiter.begin()
@@ -544,7 +501,7 @@ def test_all_of_the_work_is_waited_for_in_whatever_order_it_ends() -> None:
     both = Round(a=1, b=2)
     assert (both.waiter.held, len(both.run), both.waiter.done) == (1, 2, False)
     both.run[1].done(2)
-    assert repr(both.turn) == "<OurTurn, 1 of 2 answers>"
+    assert repr(both.turn) == "<InputWait, 1 of 2 results>"
     both.run[0].done(1)
     assert both.waiter.result() == {"a": 1, "b": 2}
     assert (both.waiter.held, both.stopped) == (0, [])

@@ -9,41 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from mcp_core import NEED_DATA, AuthRequired, ConnectFailed, ConnectionLost
-from mcp_core.http import Body, Carriage, End, Head, HttpCall, RequestHead
+from mcp_core.http import Body, End, Head, HttpCall, RequestHead
 from mcp_core.http import _pool as pool
+from mcp_core.runtime import HttpRequestRunner
+from tests.core.runtime.stepping import Cancelled, FakeEvent, Wait, steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
-    from mcp_core.http import Action, Errand
+    from mcp_core.http import Action
+    from mcp_core.runtime import HttpRequestJob
 
 HEAD = RequestHead(b"POST", b"/mcp", [])
 OK: list[Action] = [Head(200, [(b"keep-alive", b"timeout=9")]), Body(b"{}"), End()]
-
-
-class Cancelled(BaseException):
-    """What is raised in a task that is stopped."""
-
-
-class Awaited:
-    """Something that takes its time: the test says what comes of it by `Task.go`."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return (yield self.what)
-
-
-class Bell:
-    def __init__(self) -> None:
-        self.rung = False
-
-    def set(self) -> None:
-        self.rung = True
-
-    def wait(self) -> Awaited:
-        return Awaited("bell")
 
 
 class Line:
@@ -58,41 +36,41 @@ class Line:
         self.sent: list[tuple[RequestHead, bytes]] = []
         self.take: Callable[[list[Action]], None]
 
-    def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> Awaited:
+    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
         self.sent.append((head, body))
         self.take = take
-        return Awaited(f"run {self.name}")
+        return bool(await Wait(f"run {self.name}"))
 
     def closed_by_server(self) -> bool:
         return self.ended
 
-    def aclose(self) -> Awaited:
+    async def aclose(self) -> None:
         self.closed = True
-        return Awaited(f"close {self.name}")
+        await Wait(f"close {self.name}")
 
 
 class Task:
     """An errand under way. `waits` is for what, None once it is over."""
 
-    def __init__(self, driver: Play, errand: Errand) -> None:
-        self.driver, self.errand = driver, errand
+    def __init__(self, driver: Play, job: HttpRequestJob) -> None:
+        self.driver, self.job = driver, job
         self.waits: str | None = None
-        self._run = errand.__await__()
-        errand.stop = self.stop
+        self._run = steps_of(job.run)
+        job.stop = self.stop
 
     def go(self, value: Any = None, error: BaseException | None = None) -> None:
         try:
             self.waits = self._run.send(value) if error is None else self._run.throw(error)
             return
         except StopIteration as end:
-            self.errand.done(end.value)
+            self.job.done(end.value)
         except Cancelled:
             pass
         except BaseException as exc:  # noqa: BLE001 - it is looked at
             with pytest.raises(type(exc)):
-                self.errand.failed(exc)
+                self.job.failed(exc)
         self.waits = None
-        self.errand.dropped()
+        self.job.dropped()
         self.driver.pump()
 
     def stop(self) -> None:
@@ -164,21 +142,22 @@ class Play:
         self.discarded: list[Line] = []
         self.seen: list[Any] = []
         self.take: Callable[[Any], None] = self.seen.append
-        self.carriage: Carriage[Line] = Carriage(self.http, self, self._take, **options)  # type: ignore[arg-type]
+        self.carriage: HttpRequestRunner[Line] = HttpRequestRunner(self.http, self, self._take, **options)  # type: ignore[arg-type]
 
-    bell = Bell
+    new_event = FakeEvent
 
     def _take(self, event: Any) -> None:
         self.take(event)
 
-    def dial(self) -> Awaited:
-        return Awaited("dial")
+    async def dial(self) -> Line:
+        line: Line = await Wait("dial")
+        return line
 
     def discard(self, lines: list[Line]) -> None:
         self.discarded += lines
 
-    def begin(self, errand: Errand) -> None:
-        task = Task(self, errand)
+    def start_job(self, job: HttpRequestJob) -> None:
+        task = Task(self, job)
         self.tasks.append(task)
         task.go()
 
@@ -232,7 +211,7 @@ def test_a_call_on_a_new_connection_and_one_on_the_same() -> None:
     sent: list[bytes] = []
     play = Play(sent=sent.append, address=lambda head: RequestHead(head.method, b"http://there", []))
     task = play.call(1)
-    assert repr(task.errand) == "<Errand 1, under way>"
+    assert repr(task.job) == "<HttpRequestJob 1, under way>"
     assert repr(play.carriage).endswith(": 1 under way>")
     line = play.connect(task)
     assert play.carriage.protocol == "HTTP/1.1"
@@ -240,7 +219,7 @@ def test_a_call_on_a_new_connection_and_one_on_the_same() -> None:
     play.answered(task, line)
     assert play.http.told == [(1, 200), (1, b"{}"), (1, None)]
     assert task.waits is None
-    assert repr(task.errand) == "<Errand 1, over>"
+    assert repr(task.job) == "<HttpRequestJob 1, over>"
     assert play.carriage.idle
     assert play.carriage.next_deadline() == 8.0  # the server said nine seconds
     again = play.call(2)
@@ -273,7 +252,7 @@ def test_an_event_may_lead_to_a_call() -> None:
     play.take = take
     play.http.events = ["calls at once", "has something to say"]
     play.pump()
-    assert [task.errand.call.key for task in play.tasks] == [1, 2]
+    assert [task.job.call.key for task in play.tasks] == [1, 2]
 
 
 def test_no_connection_comes_about() -> None:
@@ -370,7 +349,7 @@ def test_all_are_stopped_at_the_end() -> None:
 
 def test_a_task_that_never_ran() -> None:
     play = Play()
-    play.begin = lambda errand: (errand.stop(), errand.dropped())  # type: ignore[assignment, func-returns-value]
+    play.start_job = lambda job: (job.stop(), job.dropped())  # type: ignore[assignment, func-returns-value]
     play.http.make.append(HttpCall(1, HEAD))
     play.pump()
     assert play.http.told == [(1, "it was cancelled")]
@@ -400,10 +379,10 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Play:
 
 def test_who_finds_no_place_waits_for_one(two: Play) -> None:
     third, fourth = two.call(3), two.call(4)
-    assert third.waits == fourth.waits == "bell"
+    assert third.waits == fourth.waits == "event"
     bells = list(two.carriage._waiting[0])
     two.answered(two.tasks[0], two.opened[0])
-    assert [bell.rung for bell in bells] == [True, False]  # type: ignore[attr-defined]
+    assert [bell.is_set for bell in bells] == [True, False]  # type: ignore[attr-defined]
     third.go()
     assert third.waits == "run line 0"
     long = two.call(5, long=True)
@@ -415,14 +394,14 @@ def test_who_is_stopped_while_he_waits_takes_no_turn(two: Play) -> None:
     bells = list(two.carriage._waiting[0])
     third.stop()
     two.answered(two.tasks[0], two.opened[0])
-    assert [bell.rung for bell in bells] == [False, True]  # type: ignore[attr-defined]
+    assert [bell.is_set for bell in bells] == [False, True]  # type: ignore[attr-defined]
     fifth = two.call(5)
     assert fifth.waits == "run line 0"
     sixth = two.call(6)
     fourth.stop()  # it was its turn
     assert two.carriage._waiting[0] == type(two.carriage._waiting[0])()
     sixth.go()
-    assert sixth.waits == "bell"
+    assert sixth.waits == "event"
     two.call(7)
     two.tasks[1].stop()
     two.tasks[1].go()
@@ -446,7 +425,7 @@ def test_a_connection_for_many_wakes_all_that_wait() -> None:
     assert second.waits == "run line 0"
     line.room = 0
     third, fourth = play.call(3), play.call(4, long=True)
-    assert (third.waits, fourth.waits) == ("dial", "bell")
+    assert (third.waits, fourth.waits) == ("dial", "event")
     third.go(Shared("line 1"))
     fourth.go()
     assert fourth.waits == "run line 1"
@@ -458,10 +437,10 @@ def test_whoever_waits_for_a_connection_for_many_hears_that_it_carries_one() -> 
     play = Play()
     play.carriage.pool.shared = True
     first, second, third = play.call(1, long=True), play.call(2), play.call(3, long=True)
-    assert [task.waits for task in play.tasks] == ["dial", "bell", "bell"]
+    assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     bells = [bell for waiting in play.carriage._waiting for bell in waiting]
     play.connect(first)
-    assert [bell.rung for bell in bells] == [True, True]  # type: ignore[attr-defined]
+    assert [bell.is_set for bell in bells] == [True, True]  # type: ignore[attr-defined]
     second.go()
     third.go()
     assert (second.waits, third.waits) == ("dial", "dial")
@@ -471,7 +450,7 @@ def test_whoever_waits_for_a_connection_that_fails_opens_his_own() -> None:
     play = Play()
     play.carriage.pool.shared = True
     first, second, third = play.call(1), play.call(2), play.call(3, long=True)
-    assert [task.waits for task in play.tasks] == ["dial", "bell", "bell"]
+    assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     first.go(error=ConnectFailed("no"))
     second.go()
     third.go()
@@ -507,11 +486,11 @@ def test_what_nobody_uses_is_closed() -> None:
 
 
 class Rights:
-    def ready(self) -> Awaited:
-        return Awaited("ready")
+    async def ready(self) -> None:
+        await Wait("ready")
 
-    def challenged(self, attempt: Any) -> Awaited:
-        return Awaited(f"challenged {attempt}")
+    async def challenged(self, attempt: Any) -> None:
+        await Wait(f"challenged {attempt}")
 
 
 DENIED: list[Action] = [Head(401, []), Body(b"no"), End()]
@@ -562,9 +541,9 @@ def test_there_is_no_right_to_it() -> None:
 def test_last_words_ask_nobody() -> None:
     play = Play(rights=Rights())
 
-    def begin(errand: Errand) -> None:
-        errand.last = True
-        Play.begin(play, errand)
+    def start_job(job: HttpRequestJob) -> None:
+        job.shutting_down = True
+        Play.start_job(play, job)
 
-    play.begin = begin  # type: ignore[method-assign]
+    play.start_job = start_job  # type: ignore[method-assign]
     assert play.call(1, attempt="mine").waits == "dial"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.registry import Runtime
+from mcp_core.runtime import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
