@@ -75,10 +75,6 @@ class Dispatch:
         if job is not None:
             start_job(job, self._nursery, self._after)
 
-    def close(self) -> None:
-        """The conversation is over."""
-        self._service.close()
-
     def stop(self) -> None:
         """Cancel all handlers."""
         self._service.stop()

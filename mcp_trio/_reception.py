@@ -207,7 +207,6 @@ class Reception:
         runtime.go_on()
         if service.idle:
             self._services.discard(service)
-            service.close()
 
     def after(self, runtime: _ConversationRuntime) -> Write | None:
         """A job is over."""

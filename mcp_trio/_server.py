@@ -132,26 +132,23 @@ async def converse(
         dispatch = Dispatch(server, nursery, lifespan)
         link = Link(Connection(Role.SERVER, server.config()), stream, dispatch.take)
         dispatch.serve(link)
-        try:
-            nursery.start_soon(link.write)
-            nursery.start_soon(link.tick)
-            if stop is not None:
-                nursery.start_soon(_stop, stop, link, dispatch, grace, reading)
-            with reading:
-                await link.read()
-            if not reading.cancelled_caught:
-                with trio.move_on_after(grace_after_end):
-                    await dispatch.idle()
-            dispatch.stop()
-            # Whoever will not be cancelled does not hold up the answers of the others.
-            with trio.move_on_after(_LAST_WRITE_OF_ALL):
+        nursery.start_soon(link.write)
+        nursery.start_soon(link.tick)
+        if stop is not None:
+            nursery.start_soon(_stop, stop, link, dispatch, grace, reading)
+        with reading:
+            await link.read()
+        if not reading.cancelled_caught:
+            with trio.move_on_after(grace_after_end):
                 await dispatch.idle()
-            with trio.move_on_after(_LAST_WRITE_OF_ALL if reading.cancelled_caught else _LAST_WRITE):
-                await link.flush()
-            link.conn.close()
-            link.pump()
-        finally:
-            dispatch.close()
+        dispatch.stop()
+        # Whoever will not be cancelled does not hold up the answers of the others.
+        with trio.move_on_after(_LAST_WRITE_OF_ALL):
+            await dispatch.idle()
+        with trio.move_on_after(_LAST_WRITE_OF_ALL if reading.cancelled_caught else _LAST_WRITE):
+            await link.flush()
+        link.conn.close()
+        link.pump()
 
 
 async def _stop(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import json
 
-from mcp_core import ConnectionClosed, Event, Limits, RequestReceived
+from mcp_core import Event, Limits, RequestReceived
 from mcp_core.http import (
     Body,
     Conversation,
@@ -299,8 +299,6 @@ class Talk:
         if job is not None:
             self.jobs[job] = steps_of(job.run)
             job.stop = lambda: self.stopped.add(job)
-        if isinstance(event, ConnectionClosed):
-            service.close()
 
     def _conversation_of(self, job: RequestJob) -> Conversation:
         runtime = job.asking.service.runtime
