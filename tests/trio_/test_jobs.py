@@ -142,3 +142,27 @@ async def test_a_cancellation_that_somebody_kept_is_a_failure_like_any_other() -
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
     assert job.told == [kept[0], "dropped", "after"]
+
+
+@pytest.mark.parametrize(
+    ("shutdown_timeout", "told"), [(None, ["dropped", "after"]), (1.0, ["answer", "dropped", "after"])]
+)
+async def test_job_started_in_cancelled_nursery_runs_only_with_shutdown_timeout(
+    shutdown_timeout: float | None, told: list[str]
+) -> None:
+    job = Job(works)
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.cancel()
+        start_job(job, nursery, job.after, shutdown_timeout=shutdown_timeout)
+    assert job.told == told
+    assert job.shutting_down == (shutdown_timeout is not None)
+
+
+async def test_job_over_shutdown_timeout_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    job = Job(trio.sleep_forever)
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.cancel()
+        start_job(job, nursery, job.after, shutdown_timeout=1.0)
+    assert trio.current_time() - start == 1.0
+    assert job.told == ["dropped", "after"]
