@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._events import Peer
 
 __all__ = [
+    "NETWORK_INITIALIZE_TIMEOUT",
     "AskedOptions",
     "CallerOptions",
     "ElicitAnswer",
@@ -48,6 +49,10 @@ _TAKEN: Final = frozenset(
     """.split()
 )
 _TAKEN_PREFIX: Final = "mcp-param-"
+
+# Seconds; the default of `initialize_timeout` for a server at a URL. It runs already, so it may not
+# take as long as a process that starts.
+NETWORK_INITIALIZE_TIMEOUT: Final = 30.0
 
 
 class _Path(Protocol):

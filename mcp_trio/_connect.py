@@ -15,13 +15,13 @@ from __future__ import annotations
 import secrets
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.registry import Server
-from mcp_core.runtime import CallerOptions, client_config
+from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, CallerOptions, client_config
 
 from ._child import Grace, spawn
 from ._client import Client
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from ._trace import Trace
 
 __all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream", "connect_websocket"]
-
-# A process may take its time to start; a server that has taken the connection runs already.
-_INITIALIZE_OVER_HTTP: Final = 30.0
 
 
 class ClientOptions(CallerOptions, total=False):
@@ -226,7 +223,7 @@ async def connect_http(
     from ._dial import Way
     from ._http_client import HttpCarrier
 
-    told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    told: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     authorization: Authorization | None = None
     if auth is not False:
         from ._authorization import Authorization, login_of
@@ -290,7 +287,7 @@ async def connect_websocket(
     from ._dial import Way
     from ._websocket import SocketCarrier
 
-    told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    told: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     upgrade = Upgrade(url, headers or {}, secrets.token_bytes(16))
     way = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(told)

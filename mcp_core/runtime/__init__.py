@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcp_core._caller_options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
 from mcp_core._caller_options import AskedOptions as AskedOptions
 from mcp_core._caller_options import CallerOptions as CallerOptions
 from mcp_core._caller_options import answer_form as answer_form

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.http import Door, Endpoint, Site
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from mcp_core.http import Guard, HttpOptions
@@ -67,7 +67,7 @@ class AsgiApplication(abc.ABC):
         """Return the context of one run of the application. It gives what serves requests."""
 
     @abc.abstractmethod
-    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+    def _spawn(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `function` in a task that is cancelled at the end of the run."""
 
     @abc.abstractmethod

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mcp_core.http import asgi_exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from mcp_core.http import Exchange, Site
@@ -47,7 +47,9 @@ class AsgiRuntime(Protocol):
     async def judged(self, exchange: Exchange) -> None:
         """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
 
-    def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AbstractAsyncContextManager[object]:
+    def run_beside(
+        self, function: Callable[[], Coroutine[Any, Any, bool]]
+    ) -> AbstractAsyncContextManager[object]:
         """Run `function` in a second task while the context is entered.
 
         If it returns True the client has disconnected, and the body of the context may be

@@ -275,7 +275,7 @@ def test_a_change_that_comes_with_a_cancellation_is_not_lost() -> None:
             await asyncio.sleep(0)
             line = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
             client._conn.receive_data(line, asyncio.get_running_loop().time())
-            client._link.pump()
+            client._transport.pump()
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting

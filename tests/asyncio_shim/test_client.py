@@ -240,7 +240,7 @@ async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
     async with aclosing(Client(carry, client_config(told), told)) as client:
-        opening = asyncio.create_task(client._connect())
+        opening = asyncio.create_task(client.open())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
         wire.tell(result((await wire.hear())["id"], discovered))
         await opening
@@ -281,7 +281,7 @@ def test_progress_that_comes_when_the_time_is_up() -> None:
             def hear() -> None:  # after the timer and before the task
                 late = notification("notifications/progress", {"progressToken": asked["id"], "progress": 1})
                 client._conn.receive_data(line(late), loop.time())
-                client._link.pump()
+                client._transport.pump()
 
             time.sleep(0.1)  # noqa: ASYNC251 - so that the timer is due when the loop looks again
             loop.call_soon(loop.call_soon, hear)

@@ -16,7 +16,7 @@ import uvicorn
 from websockets.asyncio.server import ServerConnection, serve
 
 from mcp_asyncio_shim import asgi, connect
-from mcp_asyncio_shim._http import _Framed
+from mcp_asyncio_shim._websocket import _FramedWebSocket
 from mcp_core import AuthRequired, Config, ConnectFailed, Connection, ConnectionLost, PeerError, Pump, Role
 from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
@@ -98,7 +98,7 @@ def test_a_long_message_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> No
 
     async def main() -> None:
         info = Implementation(name="c" * 500, version="1")
-        socket = _Framed(Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D])))
+        socket = _FramedWebSocket(Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D])))
         now = socket._clock()
         socket._clock = lambda: now
         socket.conn.open(now)

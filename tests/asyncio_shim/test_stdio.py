@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_asyncio_shim import _pipes, connect
+from mcp_asyncio_shim import _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import run
@@ -382,7 +382,7 @@ def test_a_child_ends_with_its_group(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_pipes, "_GRACE", 0.6)
+    monkeypatch.setattr(_stdio, "_GRACE", 0.6)
 
     async def main() -> list[int]:
         async with connect([*python(STUBBORN), *words]) as client:
@@ -403,7 +403,7 @@ def test_a_child_ends_with_its_group(
 
 
 def test_cancelling_while_a_child_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pipes, "_GRACE", 0.1)
+    monkeypatch.setattr(_stdio, "_GRACE", 0.1)
 
     async def main() -> None:
         with pytest.raises(TimeoutError):
