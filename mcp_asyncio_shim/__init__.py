@@ -1,4 +1,4 @@
-"""Model Context Protocol servers and clients on asyncio, with the same core and `Server` as mcp_trio.
+"""Model Context Protocol servers and clients on asyncio, on the core that mcp_trio uses.
 
 This driver reads, feeds the core, acts on its events and writes. It decides nothing about the
 protocol. It has what is needed to embed a server (stdio, streams, ASGI) or a client (stdio,

@@ -61,7 +61,8 @@ def asgi(
     lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
 
     Raises:
-        ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
+        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
+            write it.
     """
     return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
@@ -137,7 +138,7 @@ class _AsgiDriver(ConnectionDriver):
             task.result()
 
     async def aclose(self) -> None:
-        """Reject new requests, wait 5 s for handlers, cancel the rest, and close all connections."""
+        """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
         self.site.wind_down()
         self.pump()
         await self.wait_until(lambda: not self.tasks, _GRACE)

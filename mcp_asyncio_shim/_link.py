@@ -91,7 +91,7 @@ class Link(ConnectionDriver):
         return self._events.full
 
     async def aclose(self, timeout: float = FLUSH_TIMEOUT) -> None:
-        """Close the connection. The peer has `timeout` seconds to read what is queued. Idempotent."""
+        """Close the connection. The peer has `timeout` seconds to read the rest. Idempotent."""
         self.conn.close()
         self.pump()
         self.reading.cancel()

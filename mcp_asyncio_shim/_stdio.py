@@ -4,7 +4,8 @@
    else in the process can then read or write the pipes.
 2. O_NONBLOCK belongs to an open file, which other processes may share. It is set on a file that is
    opened anew, or else restored at the end.
-3. A child is ended with its process group. What it leaves behind when it ends by itself is not ours.
+3. A child is ended with its process group. What it leaves running when it ends by itself is not
+   signalled.
 
 Files that asyncio cannot wait for, such as regular files, are refused.
 """
@@ -87,7 +88,7 @@ async def standard_streams() -> AsyncIterator[Streams]:
 
 
 def _divert(fd: int, mode: int, target: int, undo: ExitStack) -> int:
-    """Make `fd` a second name for `target`, until `undo`. Return a new descriptor of what it was."""
+    """Make `fd` a second name for `target`, until `undo`. Return a descriptor of what it was."""
     kept = os.dup(fd)
     undo.callback(os.close, kept)
     undo.callback(os.set_blocking, kept, os.get_blocking(fd))

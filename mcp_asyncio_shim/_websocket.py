@@ -44,7 +44,7 @@ class _FramedWebSocket(WebSocket):
         return int(self._just_wrote or (self.has_to_say and not self.over))
 
     def data_to_send(self) -> memoryview:
-        """Return the next piece of the frames that are queued. Its call confirms the piece before."""
+        """Return the next piece of the queued frames. The call confirms the piece before it."""
         piece = next(self._pieces, None)
         if piece is None:
             actions = self.messages_to_send(self._clock())

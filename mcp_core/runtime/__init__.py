@@ -1,4 +1,4 @@
-"""What drivers build clients and servers of, in `async def` that awaits only what a driver hands in.
+"""The parts of clients and servers that wait: `async def` that awaits what a driver hands in.
 
 A client is a subclass of `AbstractClient`. A server is a `Service` for each connection, with a
 `Runtime`. Both give a driver each `Job` that needs a task. Nothing here imports trio or asyncio.

@@ -1,4 +1,4 @@
-"""Make the requests of an `HttpClient`: on which connection, how often, and what the client is told.
+"""Make the requests of an `HttpClient`: on which connection, and how often.
 
 Each request has a task of its own, the `HttpRequestJob`; what takes time is awaited there. Which
 connection is used, and whether a request may be sent again, is decided by the `Pool`.

@@ -54,7 +54,7 @@ class Job(abc.ABC):
 
     @abc.abstractmethod
     def dropped(self) -> None:
-        """Report that the task has ended. Without an earlier `done` or `failed` it was cancelled."""
+        """Report that the task has ended: cancelled, if without `done` and `failed`."""
 
 
 def _nothing() -> None:

@@ -1,7 +1,7 @@
 """Run the handler of a request, with the server's middleware around it.
 
-1. The first declared middleware is the outermost. Arguments are read, and handlers looked up, inside
-   of all of them: a request that a middleware rejects learns nothing about what exists.
+1. The first declared middleware is the outermost. Arguments are read, and handlers looked up,
+   inside of all of them: a client that a middleware rejects learns nothing about what exists.
 2. A server without middleware does not come here for a plain `def`, which needs no task.
 3. A handler that asks its client for input runs again with the response, and the middleware sees
    each run. In 2026-07-28 a run ends by raising `NeedInput`. It is no `Exception`, so a middleware

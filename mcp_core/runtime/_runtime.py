@@ -1,4 +1,4 @@
-"""What a driver adds to a `Service`: logging, sending, waiting, threads, the wall clock and entropy.
+"""What a driver adds to a `Service`: a log, sending, waiting, threads, the time and entropy.
 
 A `Runtime` whose subclass adds nothing but `report` serves plain functions that send nothing while
 they run. For anything more, the methods below raise a `TypeError` that says what is missing.
@@ -58,7 +58,7 @@ class Runtime(abc.ABC):
         function()
 
     def full(self, id: RequestId) -> bool:
-        """True if so much is queued for the peer's request `id` that progress and logs should wait."""
+        """True if progress and logs of the peer's request `id` should wait: much is queued."""
         return False
 
     def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:
@@ -97,7 +97,7 @@ class Runtime(abc.ABC):
         return False
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """In a worker thread: await `function()` in the thread of the connection, and return its value."""
+        """From a worker thread, await `function()` in the connection's thread. Return its value."""
         _missing("start threads")
 
 

@@ -163,9 +163,9 @@ class Service:
         """True if no job is running."""
         return not self._jobs
 
-    def changed(self, told: Iterable[Change]) -> None:
-        """Send changes to the client soon, if it has subscribed to them. Any thread may call this."""
-        for change in told:
+    def changed(self, changes: Iterable[Change]) -> None:
+        """Send changes to the client soon, if it has subscribed. Any thread may call this."""
+        for change in changes:
             self._unsent[change] = None
         self.runtime.soon(self._send_changes)
 
