@@ -41,5 +41,5 @@ def _start_step(step: Any, fetch: Callable[[Any], Awaitable[Any]] | None) -> Awa
     if awaitable is not None:
         return awaitable
     if fetch is None:
-        raise RuntimeError("nothing is fetched here: give the verifier its keys")
+        raise RuntimeError("this driver sends no HTTP requests for authorization: give the verifier its keys")
     return fetch(step)

@@ -74,8 +74,8 @@ class AbstractClient(abc.ABC):
     - `CallTimeout`: there was no response in time. The server is told that the request is
       cancelled, as it is when the caller is cancelled.
     - `ConnectionLost`: the connection ended first.
-    - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or `headers`
-      are given and the transport has none; nothing was sent.
+    - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or
+      `headers` are given and the transport has none; nothing was sent.
     - `RemoteProtocolError`: the response does not fit the request; or the server asks for input for
       which the client declared no capability, or asks again without end.
     - `McpError`: the server asks for sampling or roots in the result (2026-07-28), and the callback
@@ -195,7 +195,7 @@ class AbstractClient(abc.ABC):
         headers = options.get("headers")
         if headers:
             if not self._conn.has_headers:
-                raise LocalProtocolError("headers go nowhere on a pipe")
+                raise LocalProtocolError("this transport sends no headers")
             check_headers(headers)
         return self._conn.send_request(
             method, params, token=waiter, meta=meta, progress=progress, headers=headers
@@ -206,7 +206,7 @@ class AbstractClient(abc.ABC):
         self._pending.pop(waiter, None)
         waiter.leave_turn()
         if waiter.id is not None:
-            self._conn.send_cancel(waiter.id, "the caller gave up")
+            self._conn.send_cancel(waiter.id, "the call was cancelled or timed out")
 
     def hold(self, more: int) -> None:
         """Pause the timeouts of all calls while the server waits for this client.
@@ -306,7 +306,7 @@ class AbstractClient(abc.ABC):
         await self._call(self._set_level(level), options)
 
     async def ping(self, **options: Unpack[CallOptions]) -> object:
-        """Check that the server responds, by `ping`, or `server/discover` where there is no ping."""
+        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28."""
         return await self._call(self._once(self.peer.dialect.ping, None), options)
 
     def listen(
@@ -352,7 +352,7 @@ class AbstractClient(abc.ABC):
             TypeError: one string is given for URIs.
         """
         if isinstance(resources, str) or isinstance(uris, str):
-            raise TypeError("give several URIs as a list, one too")
+            raise TypeError("give URIs as a list, even a single one")
         more_uris = () if isinstance(resources, bool) else resources
         wanted = changes(tools=tools, prompts=prompts, resources=resources is True, uris=(*more_uris, *uris))
         if self._subscriptions is None:
@@ -482,7 +482,7 @@ class AbstractClient(abc.ABC):
             self._meta = {_META_LEVEL: level}
         else:
             raise LocalProtocolError(
-                "the server did not declare the capability logging, so there is nothing to hear",
+                "the server did not declare the capability logging, so it sends no log messages",
                 Fault.MISSING_CAPABILITY,
             )
 
@@ -560,7 +560,7 @@ class _IgnoredRequest(Pending):
 
     def end(self, result: Any, error: BaseException | None) -> None:
         if isinstance(error, PeerError | RemoteProtocolError):
-            self._report("the server did not take the log level", error)
+            self._report("the server rejected the log level", error)
 
     def progressed(self, event: ProgressReceived) -> None:
         raise AssertionError("the request has no progress token")  # pragma: no cover

@@ -81,7 +81,7 @@ class CallbackJob(Job):
         self._end(None, single(exc))
 
     def dropped(self) -> None:
-        self._end(None, McpError(_INTERNAL, "the question was given up"))
+        self._end(None, McpError(_INTERNAL, "the callback was cancelled"))
 
     def abandon(self) -> None:
         """Cancel the task, and report no outcome. Do nothing if there was one."""

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # For a server that has never sent a byte: the URL may be wrong.
-_DOUBT: Final = "is it a server of HTTP, and with TLS or without as the URL says?"
+_DOUBT: Final = "is it an HTTP server, with TLS or without as the URL says?"
 
 
 class PooledConnection(Protocol):
@@ -348,11 +348,11 @@ class HttpRequestJob(Job):
             self._runner._end(self.call, result)
 
     def failed(self, exc: BaseException) -> None:
-        self.done("our own fault")
+        self.done("internal error of the client")
         raise exc
 
     def dropped(self) -> None:
-        self.done("it was cancelled")
+        self.done("the request was cancelled")
 
 
 class _Unauthorized(Exception):

@@ -82,7 +82,7 @@ class SubscriptionClient:
         """End a subscription, and tell the server."""
         id = self._subscriptions.close(subscription)
         if id is not None:
-            self._conn.send_cancel(id, "nobody listens any more")
+            self._conn.send_cancel(id, "the subscription was closed")
         self._send_requests()
         self._pump()
 
@@ -138,7 +138,7 @@ class Subscription:
 
     async def __aenter__(self) -> Changes:
         if self._subscription is not None:
-            raise RuntimeError("a block of its own for each listen()")
+            raise RuntimeError("a subscription is for one block: call listen() again")
         self._subscription = self._client.open(self._wanted)
         changes = Changes(self._client, self._subscription)
         try:

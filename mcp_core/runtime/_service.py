@@ -291,7 +291,7 @@ class Service:
             # The client closed the connection while it was asked. That is no fault of the handler,
             # so nothing is logged.
             code = asking.request.peer.dialect.codes[Fault.INTERNAL]
-            return ErrorData(code, "the client hung up while it was asked")
+            return ErrorData(code, "the connection closed while the client was asked for input")
         if not isinstance(error, UrlElicitationRequired):
             return self._outcome_of_fault(asking.request, invocation, exc)
         try:

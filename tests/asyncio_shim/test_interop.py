@@ -128,7 +128,7 @@ async def changes_that_are_listened_to(client: Client) -> None:
         await client.call_tool("learn", {"name": "more"})
         await anext(changes)
     await client.call_tool("more")
-    await client.call_tool("change", {"what": "tools"})  # nobody listens any more
+    await client.call_tool("change", {"what": "tools"})  # the subscription is closed
 
 
 async def transcript(way: official.Way, directory: Path) -> tuple[list[bytes], list[bytes]]:

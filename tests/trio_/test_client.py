@@ -643,7 +643,7 @@ async def test_on_log_fails_and_nothing_else_does(
         await caller.ended.wait()
         assert caller.error is None
     reported = [(each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info]
-    refused = [] if version == E else [("the server did not take the log level", "no such level (-32602)")]
+    refused = [] if version == E else [("the server rejected the log level", "no such level (-32602)")]
     assert reported == [*refused, ("on_log failed", "cannot stand error")]
 
 

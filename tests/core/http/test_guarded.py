@@ -444,7 +444,7 @@ def test_where_nobody_fetches_a_guard_that_wants_it_fails() -> None:
     talk.pump()
     assert reply.status == 500
     ((_, exc),) = talk.log
-    assert "nothing is fetched here" in str(exc)
+    assert "sends no HTTP requests for authorization" in str(exc)
 
 
 # -- With the guard's own verifiers ------------------------------------------------------------------------------------

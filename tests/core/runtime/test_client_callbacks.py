@@ -466,7 +466,7 @@ def test_a_task_that_is_cancelled_by_somebody_else_leaves_no_request_without_an_
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)
     asked.work[0].dropped()
-    assert only(asked.talk.says())["error"] == {"code": -32603, "message": "the question was given up"}
+    assert only(asked.talk.says())["error"] == {"code": -32603, "message": "the callback was cancelled"}
 
 
 # -- A turn of ours --------------------------------------------------------------------------------------------------------------
@@ -532,5 +532,5 @@ def test_whoever_leaves_stops_all() -> None:
 def test_a_call_does_not_hang_on_a_task_that_somebody_else_cancelled() -> None:
     both = Round(a=1)
     both.run[0].dropped()
-    with pytest.raises(McpError, match="given up"):
+    with pytest.raises(McpError, match="was cancelled"):
         both.waiter.result()

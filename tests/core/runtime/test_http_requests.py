@@ -276,7 +276,7 @@ def test_a_request_that_cannot_be_said() -> None:
     ("heard", "said"),
     [
         (True, "it broke"),
-        (False, "it broke; is it a server of HTTP, and with TLS or without as the URL says?"),
+        (False, "it broke; is it an HTTP server, with TLS or without as the URL says?"),
     ],
 )
 def test_a_connection_that_breaks(heard: bool, said: str) -> None:
@@ -332,7 +332,7 @@ def test_a_call_that_is_dropped() -> None:
     play.pump()
     assert task.waits == "close line 0"
     task.go(error=Cancelled())
-    assert play.http.told == [(1, "it was cancelled")]
+    assert play.http.told == [(1, "the request was cancelled")]
     assert line.closed
     play.http.drop = [1]
     play.pump()
@@ -352,7 +352,7 @@ def test_a_task_that_never_ran() -> None:
     play.start_job = lambda job: (job.stop(), job.dropped())  # type: ignore[assignment, func-returns-value]
     play.http.make.append(HttpCall(1, HEAD))
     play.pump()
-    assert play.http.told == [(1, "it was cancelled")]
+    assert play.http.told == [(1, "the request was cancelled")]
 
 
 def test_a_fault_of_ours_is_no_secret() -> None:
@@ -361,7 +361,7 @@ def test_a_fault_of_ours_is_no_secret() -> None:
     play.connect(task)
     task.go(error=ZeroDivisionError())
     task.go()
-    assert play.http.told == [(1, "our own fault")]
+    assert play.http.told == [(1, "internal error of the client")]
 
 
 # -- Turns -----------------------------------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def test_a_block_is_entered_once() -> None:
     assert repr(block) == "<Subscription not entered>"
     entering = Waits(block.__aenter__())
     assert repr(block) == "<Subscription <Listening to 0 of 1, being opened, 0 changed>>"
-    with pytest.raises(RuntimeError, match="a block of its own"):
+    with pytest.raises(RuntimeError, match="for one block"):
         Waits(block.__aenter__())
     entering.is_cancelled()
 
