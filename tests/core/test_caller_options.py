@@ -1,4 +1,4 @@
-"""`client_config`: what a client says about itself because of its options, and which options are wrong."""
+"""`client_config`: what a client declares because of its options, and invalid options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.core.helpers import A, B, C, D, E
 URLS = t.ElicitationCapability(form={}, url={})
 
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+def test_client_config_without_options_declares_nothing() -> None:
     config = client_config({})
     assert config.capabilities == t.ClientCapabilities()
     assert config.info == t.Implementation(name="mcp-trio", version=__version__)
@@ -25,7 +25,7 @@ def test_nothing_is_said_that_was_not_asked_for() -> None:
     assert config.keep_alive is None
 
 
-def test_everything_that_can_be_said() -> None:
+def test_client_config_with_all_options() -> None:
     info = t.Implementation(name="mine", version="3")
     options: CallerOptions = {
         "versions": [E, A],
@@ -63,7 +63,7 @@ def test_everything_that_can_be_said() -> None:
         ((E,), {"sampling": {"tools": {}}, "roots": {}, "elicitation": {"form": {}, "url": {}}}),
     ],
 )
-def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], declared: Any) -> None:
+def test_extensions_are_declared_as_revision_defines(versions: tuple[str, ...], declared: Any) -> None:
     options: CallerOptions = {
         "on_elicit": lambda params: None,
         "on_sample": lambda params: None,
@@ -88,14 +88,14 @@ def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], decla
         ({"on_roots": "file:///"}, TypeError, "several places"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_starts(
+def test_client_config_invalid_option_raises(
     options: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         client_config(options)
 
 
-def test_levels() -> None:
+def test_check_level_unknown_raises() -> None:
     for level in t.LOGGING_LEVELS:
         check_level(level)
     with pytest.raises(ValueError, match="no log level"):
@@ -129,7 +129,7 @@ def test_levels() -> None:
         ("Mcp-Param-Region", "x", "set by the protocol"),
     ],
 )
-def test_headers(name: str, value: str, problem: str | None) -> None:
+def test_check_headers_accepts_or_names_problem(name: str, value: str, problem: str | None) -> None:
     if problem is None:
         check_headers({name: value})
     else:
@@ -137,12 +137,12 @@ def test_headers(name: str, value: str, problem: str | None) -> None:
             check_headers({name: value})
 
 
-def test_a_header_twice() -> None:
+def test_check_headers_duplicate_raises() -> None:
     with pytest.raises(ValueError, match="given twice"):
         check_headers({"X-A": "1", "x-a": "2"})
 
 
-# -- What is declared ----------------------------------------------------------------------------------------------------------
+# -- Capabilities of callbacks ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_header_twice() -> None:
         ({"on_roots": list}, {"roots": t.RootsCapability(list_changed=True)}),
     ],
 )
-def test_what_is_declared_is_what_there_is_a_callback_for(options: Any, declared: Any) -> None:
+def test_callback_capabilities_follow_callbacks(options: Any, declared: Any) -> None:
     assert callback_capabilities(options) == t.ClientCapabilities(**declared)
 
 
@@ -178,6 +178,6 @@ def test_what_is_declared_is_what_there_is_a_callback_for(options: Any, declared
         ({"on_roots": "file:///home"}, TypeError, "several places"),
     ],
 )
-def test_options_that_are_wrong(options: Any, error: type[Exception], words: str) -> None:
+def test_callback_capabilities_invalid_option_raises(options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         callback_capabilities(options)

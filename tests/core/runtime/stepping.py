@@ -1,4 +1,7 @@
-"""Await something step by step, without a runtime: a test sees what is waited for, and says what comes of it."""
+"""Await something step by step, without a runtime.
+
+A test sees what is waited for, and decides how each wait ends.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ T = TypeVar("T")
 
 
 class Cancelled(BaseException):
-    """What a test raises in a task that it cancels."""
+    """The exception that a test raises in a task to cancel it."""
 
 
 class Wait:
@@ -25,7 +28,7 @@ class Wait:
 
 
 class FakeEvent:
-    """An `EventLike`. Who waits for it is seen to wait for "event"."""
+    """An `EventLike`. A wait for it shows as "event"."""
 
     def __init__(self) -> None:
         self.is_set = False
@@ -65,12 +68,15 @@ class FakeTask:
 
 
 def steps_of(function: Callable[[], Awaitable[T]]) -> Generator[Any, Any, T]:
-    """Await `function()`. It is called at the first step, so that nothing is left un-awaited if there is none."""
+    """Await `function()`, which is called at the first step.
+
+    Without any step there is no coroutine, so none is reported as never awaited.
+    """
     return (yield from function().__await__())
 
 
 def result_of(awaitable: Awaitable[T]) -> T:
-    """Return the result of something that never waits."""
+    """Return the result of an awaitable that never waits."""
     steps = awaitable.__await__()
     try:
         next(steps)

@@ -1,4 +1,4 @@
-"""An application that nothing runs: what is awaited is shown to the test, which says what comes of it."""
+"""`AsgiApplication`, step by step: the test decides how each wait ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class App(AsgiApplication):
-    """`does` is what it has done, in order; `fails` what fails, by when."""
+    """An application. `does` lists its steps; `fails` maps a step to the exception that it raises."""
 
     _cancelled = Cancelled
     _new_event = FakeEvent
@@ -59,7 +59,7 @@ class App(AsgiApplication):
         assert level == logging.ERROR
         self.reported.append((text % told, exc_info))
 
-    # -- The server's part -------------------------------------------------------------------------------------------------
+    # -- The ASGI server's part --------------------------------------------------------------------
 
     async def receive(self) -> Any:
         await Wait("receive")
@@ -68,26 +68,26 @@ class App(AsgiApplication):
         self.does.append(message["type"] + ("" if "message" not in message else f": {message['message']}"))
         await Wait("send")
 
-    def told(self) -> FakeTask:
-        """A call with a scope of type `lifespan`."""
+    def lifespan_task(self) -> FakeTask:
+        """Call the application with a scope of type `lifespan`."""
         return FakeTask(partial(self._serve_lifespan, self.receive, self.send))
 
-    def asked(self) -> FakeTask:
-        """A call with another scope."""
+    def request_task(self) -> FakeTask:
+        """Call the application with another scope."""
         return FakeTask(self._started)
 
 
-# -- It is told of a lifespan ---------------------------------------------------------------------------------------------------------
+# -- With a lifespan scope ---------------------------------------------------------------------
 
 
-def test_a_lifespan() -> None:
+def test_lifespan_scope_opens_and_closes_application() -> None:
     app = App()
-    task = app.told()
+    task = app.lifespan_task()
     task.go()
     assert (task.waits, app.does) == ("receive", [])
     task.go()
     assert (task.waits, app.does) == ("send", ["open", "lifespan.startup.complete"])
-    assert app.asked().run().result == "reception"
+    assert app.request_task().run().result == "reception"
     task.go()
     assert task.waits == "receive"
     task.go()
@@ -98,19 +98,19 @@ def test_a_lifespan() -> None:
 
 
 @pytest.mark.parametrize("when", ["open", "close"])
-def test_one_that_fails_is_told_to_the_server_and_to_the_log(when: str) -> None:
+def test_lifespan_failing_is_reported_to_asgi_server_and_log(when: str) -> None:
     app = App()
     failure = app.fails[when] = OSError("no disk")
-    assert app.told().run().failure is None
+    assert app.lifespan_task().run().failure is None
     stage = {"open": "startup", "close": "shutdown"}[when]
     assert app.does[-1] == f"lifespan.{stage}.failed: OSError: no disk"
     assert app.reported == [(f"the {stage} failed", failure)]
 
 
 @pytest.mark.parametrize("after", [2, 3])
-def test_one_that_is_cancelled(after: int) -> None:
+def test_lifespan_cancelled_closes_application(after: int) -> None:
     app = App()
-    task = app.told()
+    task = app.lifespan_task()
     for _ in range(after):
         task.go()
     task.go(Cancelled())
@@ -118,55 +118,55 @@ def test_one_that_is_cancelled(after: int) -> None:
     assert app.does == ["open", "lifespan.startup.complete", "Cancelled", "close"]
 
 
-def test_one_that_swallows_what_ends_it() -> None:
+def test_lifespan_that_swallows_exception_completes() -> None:
     app = App()
     app.swallows = True
-    task = app.told()
+    task = app.lifespan_task()
     for _ in range(3):
         task.go()
     task.go(ZeroDivisionError())
     assert app.does[2:] == ["ZeroDivisionError", "close", "lifespan.shutdown.complete"]
 
 
-# -- It is not ---------------------------------------------------------------------------------------------------------------------
+# -- Without a lifespan scope ------------------------------------------------------------------
 
 
-def test_one_begins_with_the_first_request() -> None:
+def test_lifespan_without_scope_starts_with_first_request() -> None:
     app = App()
     assert repr(app) == "<App of <Server 'x' with nothing>, None>"
-    assert app.asked().run().result == app.asked().run().result == "reception"
+    assert app.request_task().run().result == app.request_task().run().result == "reception"
     (living,) = app.living
     assert living.waits == "event"
     assert app.does == ["open"]
     living.go(Cancelled())
     assert app.does == ["open", "Cancelled", "close"]
     assert app.reported == []
-    assert app.asked().run().result == "reception"
+    assert app.request_task().run().result == "reception"
     assert len(app.living) == 2
 
 
-def test_a_beginning_that_fails_is_tried_again() -> None:
+def test_lifespan_start_failed_is_retried_by_next_request() -> None:
     app = App()
     failure = app.fails["open"] = OSError("no disk")
-    assert app.asked().run().failure is failure
+    assert app.request_task().run().failure is failure
     assert app.reported == [("the lifespan failed", failure)]
     app.fails.clear()
-    assert app.asked().run().result == "reception"
+    assert app.request_task().run().result == "reception"
 
 
-def test_an_end_that_fails_is_told_to_the_log() -> None:
+def test_lifespan_without_scope_failing_at_end_is_logged() -> None:
     app = App()
     failure = app.fails["close"] = SystemExit(3)
-    app.asked().run()
+    app.request_task().run()
     app.living[0].go(Cancelled())
     assert app.living[0].failure is None
     assert app.reported == [("the lifespan failed", failure)]
 
 
-def test_what_is_cancelled_while_it_begins_is_begun_again() -> None:
+def test_lifespan_start_cancelled_is_retried() -> None:
     app = App()
     app.fails["open"] = Cancelled()
-    task = app.asked()
+    task = app.request_task()
     task.go()
     assert isinstance(app.living[0].failure, Cancelled)
     assert task.waits == "event"
@@ -175,7 +175,7 @@ def test_what_is_cancelled_while_it_begins_is_begun_again() -> None:
     assert app.reported == []
 
 
-def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
+def test_application_serves_endpoint_at_root_and_path() -> None:
     app = App()
     site = app._site(bytes, lambda: 0.0, "token")
     (endpoint,) = site.endpoints
@@ -187,7 +187,7 @@ def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
     assert [head.status for head in found] == [405, 405, 404]  # type: ignore[union-attr]
 
 
-def test_several_wait_for_one_beginning() -> None:
+def test_requests_during_lifespan_start_share_it() -> None:
     app = App()
     slow: list[FakeTask] = []
 
@@ -195,7 +195,7 @@ def test_several_wait_for_one_beginning() -> None:
         slow.append(FakeTask(function))
 
     app._spawn = spawn  # type: ignore[method-assign]
-    first, second = app.asked(), app.asked()
+    first, second = app.request_task(), app.request_task()
     for task in first, second:
         task.go()
         assert task.waits == "event"

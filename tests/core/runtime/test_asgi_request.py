@@ -1,4 +1,4 @@
-"""A request to an application in which nothing runs by itself: what is awaited is shown to the test, which says what comes of it."""
+"""`AsgiRequest`, step by step: the test decides how each wait ends."""
 
 from __future__ import annotations
 
@@ -21,37 +21,38 @@ if TYPE_CHECKING:
 GONE = {"type": "http.disconnect"}
 
 
-class Poked(Talk):
-    """Whoever has something to write is poked."""
+class WakingTalk(Talk):
+    """A site that wakes the requests that have output."""
 
     def read(self, exchange: Exchange) -> None:
         exchange.token.poke()
 
     def finish(self) -> None:
-        """Let all handlers come to their end."""
+        """Run all handlers to their end."""
         while self.jobs:
             self.step()
 
 
 class Served:
-    """One request to the site of `talk`, at which nothing waits but what the test knows of.
+    """One request to the site of `talk`, and its ASGI server.
 
-    `told` is what the server will tell, `said` what it was sent; `hearing` is what is heard beside the response, while there is one.
+    `to_receive` are the messages that `receive` will give, `sent` those that `send` got.
+    `receiving` is the second task, which runs while a response is streamed.
     """
 
     new_event = FakeEvent
 
     def __init__(self, **about: Any) -> None:
-        self.talk = Poked()
+        self.talk = WakingTalk()
         self.site = self.talk.site
-        self.told: list[Any] = []
-        self.said: list[dict[str, Any]] = []
+        self.to_receive: list[Any] = []
+        self.sent: list[dict[str, Any]] = []
         self.refuses: BaseException | None = None
         self.swallows = False
-        self.taken_from = 0
-        self.hearing: FakeTask | None = None
-        self.visit = AsgiRequest(self, scope(**about), self.receive, self.send)
-        self.task = FakeTask(self.visit.run)
+        self.taken_count = 0
+        self.receiving: FakeTask | None = None
+        self.request = AsgiRequest(self, scope(**about), self.receive, self.send)
+        self.task = FakeTask(self.request.run)
 
     # -- The driver's part -------------------------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ class Served:
         self.talk.pump()
 
     def taken(self, exchange: Exchange) -> None:
-        self.taken_from += 1
+        self.taken_count += 1
         self.pump()
 
     async def judged(self, exchange: Exchange) -> None:
@@ -70,146 +71,146 @@ class Served:
 
     @asynccontextmanager
     async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
-        self.hearing = FakeTask(function)
+        self.receiving = FakeTask(function)
         try:
             yield
         except ZeroDivisionError:
             if not self.swallows:
                 raise
         finally:
-            if self.hearing.waits is not None:
-                self.hearing.go(Cancelled())
+            if self.receiving.waits is not None:
+                self.receiving.go(Cancelled())
 
     # -- The server's part -------------------------------------------------------------------------------------------------
 
     async def receive(self) -> Any:
-        while not self.told:
+        while not self.to_receive:
             await Wait("receive")
-        told = self.told.pop(0)
-        if isinstance(told, BaseException):
-            raise told
-        return told
+        message = self.to_receive.pop(0)
+        if isinstance(message, BaseException):
+            raise message
+        return message
 
     async def send(self, message: Any) -> None:
         if self.refuses is not None:
             raise self.refuses
-        self.said.append(message)
+        self.sent.append(message)
         await Wait("send")
 
     # -- The test's --------------------------------------------------------------------------------------------------------
 
     def go(self, task: FakeTask | None = None) -> str | None:
-        """Until it has to wait for somebody else than the server."""
+        """Go on until the next wait for something else than `send` and the auth check."""
         task = task or self.task
         task.go()
         while task.waits in ("send", "judged"):
             task.go()
         return task.waits
 
-    def hear(self) -> str | None:
-        assert self.hearing is not None
-        return self.go(self.hearing)
+    def go_receiving(self) -> str | None:
+        assert self.receiving is not None
+        return self.go(self.receiving)
 
 
 def called(tool: str) -> Served:
     headers, data = calling(tool)
     served = Served(method="POST", headers=headers)
-    served.told.append(body(data))
+    served.to_receive.append(body(data))
     return served
 
 
-def test_a_request_that_is_over_when_it_is_read_starts_nothing() -> None:
+def test_request_complete_after_body_starts_no_task() -> None:
     served = called("echo")
-    assert repr(served.visit).startswith("<AsgiRequest <AsgiExchange open, ")
+    assert repr(served.request).startswith("<AsgiRequest <AsgiExchange open, ")
     assert served.go() is None
-    assert [message["type"] for message in served.said] == ["http.response.start", "http.response.body"]
-    assert served.hearing is None
-    assert served.taken_from == 2
+    assert [message["type"] for message in served.sent] == ["http.response.start", "http.response.body"]
+    assert served.receiving is None
+    assert served.taken_count == 2
 
 
-def test_one_that_is_refused_is_not_read() -> None:
+def test_request_rejected_by_head_receives_no_body() -> None:
     served = Served(method="PUT", headers=[HOST])
-    served.told.append(AssertionError("nobody asks"))
+    served.to_receive.append(AssertionError("nobody asks"))
     assert served.go() is None
-    assert served.said[0]["status"] == 405
+    assert served.sent[0]["status"] == 405
 
 
-def test_a_body_in_pieces() -> None:
+def test_request_body_in_pieces_is_received() -> None:
     headers, data = calling("echo")
     served = Served(method="POST", headers=headers)
-    served.told.append(body(data[:20], more=True))
+    served.to_receive.append(body(data[:20], more=True))
     assert served.go() == "receive"
-    served.told.append(body(data[20:]))
+    served.to_receive.append(body(data[20:]))
     assert served.go() is None
-    assert served.said[0]["status"] == 200
+    assert served.sent[0]["status"] == 200
 
 
-def test_a_response_that_lasts() -> None:
+def test_response_streaming_receives_in_second_task() -> None:
     served = called("slow")
     assert served.go() == "event"
-    assert served.hear() == "receive"
+    assert served.go_receiving() == "receive"
     served.talk.finish()
     assert served.go() is None
-    assert served.said[0]["status"] == 200
-    assert served.hearing is not None
-    assert isinstance(served.hearing.failure, Cancelled)
+    assert served.sent[0]["status"] == 200
+    assert served.receiving is not None
+    assert isinstance(served.receiving.failure, Cancelled)
 
 
 @pytest.mark.parametrize("failure", [None, OSError("in receive")])
-def test_a_client_who_goes_meanwhile(failure: OSError | None) -> None:
+def test_client_disconnecting_during_stream_cancels_handler(failure: OSError | None) -> None:
     served = called("slow")
     served.go()
-    served.told.append(failure or GONE)
-    assert served.hear() is None
-    assert served.hearing is not None
-    assert served.hearing.failure is failure
-    assert served.hearing.result is (True if failure is None else None)
-    assert served.go() is None  # whoever runs it raises what was raised beside
+    served.to_receive.append(failure or GONE)
+    assert served.go_receiving() is None
+    assert served.receiving is not None
+    assert served.receiving.failure is failure
+    assert served.receiving.result is (True if failure is None else None)
+    assert served.go() is None  # the exception of the second task is raised by `run_beside`
     assert served.task.failure is None
     served.talk.pump()
     assert served.talk.stopped == set(served.talk.jobs)
 
 
-def test_a_client_who_goes_while_it_is_sent() -> None:
-    """There are servers that raise if more is sent then."""
+def test_client_disconnecting_during_send_gets_no_more_messages() -> None:
+    """Some servers raise an exception if more is sent then."""
     served = called("slow")
     served.go()
-    served.hear()
+    served.go_receiving()
     served.talk.finish()
     served.task.go()
     assert served.task.waits == "send"
-    served.told.append(GONE)
-    assert served.hear() is None
+    served.to_receive.append(GONE)
+    assert served.go_receiving() is None
     assert served.go() is None
-    assert [message["type"] for message in served.said] == ["http.response.start"]
+    assert [message["type"] for message in served.sent] == ["http.response.start"]
 
 
-def test_a_client_who_goes_before() -> None:
+def test_client_disconnecting_before_body_gets_no_response() -> None:
     served = Served(method="POST", headers=calling("echo")[0])
-    served.told.append(GONE)
+    served.to_receive.append(GONE)
     assert served.go() is None
-    assert served.said == []
+    assert served.sent == []
 
 
 @pytest.mark.parametrize("tool", ["echo", "slow"])
-def test_nothing_can_be_sent(tool: str) -> None:
+def test_send_raising_oserror_counts_as_disconnect(tool: str) -> None:
     served = called(tool)
     served.refuses = OSError("gone")
     served.go()
     if tool == "slow":
-        served.hear()
+        served.go_receiving()
         served.talk.finish()
         served.go()
     assert (served.task.waits, served.task.failure) == (None, None)
-    assert served.said == []
+    assert served.sent == []
 
 
 @pytest.mark.parametrize("swallows", [True, False])
-def test_a_fault_of_the_servers(swallows: bool) -> None:
+def test_send_raising_other_error_ends_request_with_it(swallows: bool) -> None:
     served = called("slow")
     served.swallows = swallows
     served.go()
-    served.hear()
+    served.go_receiving()
     served.refuses = ZeroDivisionError()
     served.talk.finish()
     served.go()
@@ -217,7 +218,7 @@ def test_a_fault_of_the_servers(swallows: bool) -> None:
     assert served.task.failure is (None if swallows else served.refuses)
 
 
-def test_a_task_that_is_cancelled() -> None:
+def test_request_cancelled_cancels_handler() -> None:
     served = called("slow")
     served.go()
     served.task.go(Cancelled())
@@ -226,15 +227,15 @@ def test_a_task_that_is_cancelled() -> None:
     assert served.talk.stopped == set(served.talk.jobs)
 
 
-def test_nothing_is_received_while_it_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_receive_while_paused_waits_for_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:
     paused = [False, True, True, False]
     monkeypatch.setattr(AsgiExchange, "paused", property(lambda self: paused.pop(0)))
     served = called("slow")
     served.go()
-    served.told += [body(b""), body(b""), GONE]
-    assert served.hear() == "event"
-    assert len(served.told) == 1
-    served.visit.poke()
-    assert served.hear() == "event"
-    assert served.hear() is None
-    assert (paused, served.told) == ([], [])
+    served.to_receive += [body(b""), body(b""), GONE]
+    assert served.go_receiving() == "event"
+    assert len(served.to_receive) == 1
+    served.request.poke()
+    assert served.go_receiving() == "event"
+    assert served.go_receiving() is None
+    assert (paused, served.to_receive) == ([], [])

@@ -1,4 +1,4 @@
-"""What a runtime is that fills in no more than it has to."""
+"""`Runtime`: the defaults of a subclass that adds no more than it must."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_core import runtime
 from mcp_core.runtime import Runtime
+from mcp_core.runtime._asgi_app import AsgiApplication
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 class Bare(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        """Nobody reads it."""
+        """Discard the entry."""
 
 
 class Random(Bare):
@@ -24,13 +26,13 @@ class Random(Bare):
         return bytes(range(size))
 
 
-def test_faults_have_names() -> None:
+def test_reference_is_random_or_counted() -> None:
     bare = Bare()
     assert [bare.reference() for _ in range(3)] == ["1", "2", "3"]
     assert Random().reference() == "00010203"
 
 
-def test_what_it_does_by_itself() -> None:
+def test_runtime_defaults() -> None:
     bare, seen = Bare(), []
     bare.pump()
     bare.soon(lambda: seen.append("soon"))
@@ -51,6 +53,12 @@ def test_what_it_does_by_itself() -> None:
         (lambda bare: bare.entropy(1), "draw random bytes"),
     ],
 )
-def test_what_it_cannot_do_it_says(ask: Callable[[Any], object], said: str) -> None:
+def test_runtime_missing_method_raises(ask: Callable[[Any], object], said: str) -> None:
     with pytest.raises(TypeError, match=f"^this runtime does not {said}$"):
         ask(Bare())
+
+
+def test_package_has_names_of_http_parts_and_no_others() -> None:
+    assert runtime.AsgiApplication is AsgiApplication
+    with pytest.raises(AttributeError, match="has no attribute 'AsgiServer'"):
+        _ = runtime.AsgiServer
