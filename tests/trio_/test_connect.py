@@ -153,7 +153,7 @@ async def test_a_server_says_how_long_its_list_is_good(
         await trio.sleep(60)
         assert [tool.name for tool in await client.list_tools()] == ["hello"]
         assert len(lists) == asked - 1
-        client._heard(changed(client))
+        client._handle_notification(changed(client))
         await client.list_tools()
         assert len(lists) == asked
 

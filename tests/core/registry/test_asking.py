@@ -267,7 +267,10 @@ def test_the_conversation_ends_first() -> None:
     talk.conn.receive_data(b"", 0.0)
     talk.go_on()
     (answer,) = talk.said()  # to a client that has only said its last word
-    assert answer["error"] == {"code": -32603, "message": "the connection closed while the client was asked for input"}
+    assert answer["error"] == {
+        "code": -32603,
+        "message": "the connection closed while the client was asked for input",
+    }
     assert talk.runtime.reports == []
     assert talk.service.idle
 
