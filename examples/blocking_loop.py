@@ -10,7 +10,8 @@ import traceback
 from time import monotonic
 
 from mcp_core import NEED_DATA, PAUSED, Connection, RequestReceived, Role, State
-from mcp_core.registry import Runtime, Server, Service
+from mcp_core.registry import Server
+from mcp_core.runtime import Runtime, Service
 
 server = Server("greeter")
 

@@ -17,13 +17,14 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Condition, Thread
 from typing import Any
 
 from mcp_core import Connection, Event, Pump, RequestReceived, Role, State
-from mcp_core.registry import Context, Job, Runtime, Server, Service
+from mcp_core.registry import Context, Server
+from mcp_core.runtime import Job, Runtime, Service
 from mcp_core.types import RequestId
 
 server = Server("threads")
@@ -125,9 +126,9 @@ class Conversation(Runtime):
         traceback.print_exception(exc)
 
 
-def result_of(work: Awaitable[Any]) -> Any:
+def result_of(job: Job) -> Any:
     try:
-        next(iter(work.__await__()))
+        job.run().send(None)
     except StopIteration as end:
         return end.value
     raise RuntimeError("only what the context offers can be awaited here")

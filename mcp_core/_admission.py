@@ -45,7 +45,6 @@ class Mirror(Protocol):
         `params` may be undecoded, because they do not fit the method.
         """
 
-
     def check_params(self, row: Method, params: Any) -> str | None:
         """Compare the params. Called after version and method were accepted."""
 

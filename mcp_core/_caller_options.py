@@ -6,22 +6,36 @@ Invalid options are reported before a process is started or a connection opened 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
 from msgspec.structs import replace
 
 from . import types as t
-from ._answering import AskedOptions, Respondent
 from ._config import Config
 from ._dialects import ALL
+from ._errors import LocalProtocolError
+from ._questions import FormSchema, as_answer, form_of
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
     from ._events import Peer
 
-__all__ = ["CallerOptions", "check_headers", "check_level", "client_config"]
+__all__ = [
+    "NETWORK_INITIALIZE_TIMEOUT",
+    "AskedOptions",
+    "CallerOptions",
+    "ElicitAnswer",
+    "Place",
+    "answer_form",
+    "callback_capabilities",
+    "check_headers",
+    "check_level",
+    "client_config",
+    "roots_result",
+]
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
@@ -33,6 +47,57 @@ _RESERVED: Final = frozenset(
     """.split()
 )
 _RESERVED_PREFIX: Final = "mcp-param-"
+
+# Seconds; the default of `initialize_timeout` for a server at a URL. It runs already, so it may not
+# take as long as a process that starts.
+NETWORK_INITIALIZE_TIMEOUT: Final = 30.0
+
+
+class _Path(Protocol):
+    """A path of `pathlib`, which the core does not import."""
+
+    def as_uri(self) -> str: ...
+
+
+Place: TypeAlias = t.Root | str | _Path
+ElicitAnswer: TypeAlias = t.ElicitResult | Mapping[str, t.ElicitValue] | None
+SampleAnswer: TypeAlias = t.CreateMessageResult | None
+OnElicit: TypeAlias = Callable[[t.ElicitParams], Awaitable[ElicitAnswer] | ElicitAnswer]
+OnSample: TypeAlias = Callable[[t.CreateMessageParams], Awaitable[SampleAnswer] | SampleAnswer]
+OnRoots: TypeAlias = Collection[Place] | Callable[[], Awaitable[Collection[Place]] | Collection[Place]]
+Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAnswer]
+
+
+class AskedOptions(TypedDict, total=False):
+    """The options of a client for what the server asks: elicitation, sampling and roots.
+
+    A callback is an `async def`, or a plain function, which must not block. Each call of one runs
+    in a task of its own, and several may run at the same time.
+
+    Keys:
+        on_elicit: responds to a question to the user (client/elicitation; since 2025-06-18). It
+            gets the `types.ElicitParams`. It returns what the user filled in as a dict, to which
+            the form's defaults are added; None if the user dismissed the form; or a
+            `types.ElicitResult`, for example to decline. `answer_form` makes an `on_elicit` of a
+            function that fills in forms.
+        on_sample: runs the model (client/sampling). It gets the `types.CreateMessageParams`, and
+            returns the `types.CreateMessageResult`, or None if the user rejects the request.
+        on_roots: the places that the server may work in (client/roots): absolute paths of
+            `pathlib`, URIs that begin with `file://`, or `types.Root`. Or a function without
+            arguments that returns them.
+        elicitation: the declared elicitation capability; by default forms only. With
+            `types.ElicitationCapability(form={}, url={})` the server may also ask the user to visit
+            a web page. The callback sees that from `mode` and `url`; only the user decides whether
+            to open the page.
+        sampling: the declared sampling capability; by default without tools and context. With
+            `types.SamplingCapability(tools={})` `on_sample` may get tools for the model to use.
+    """
+
+    on_elicit: OnElicit | None
+    on_sample: OnSample | None
+    on_roots: OnRoots | None
+    elicitation: t.ElicitationCapability | None
+    sampling: t.SamplingCapability | None
 
 
 class CallerOptions(AskedOptions, total=False):
@@ -91,7 +156,7 @@ def client_config(options: CallerOptions) -> Config:
         check_level(level)
     return Config(
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
-        replace(Respondent(options).capabilities, extensions=declared, experimental=declared),
+        replace(callback_capabilities(options), extensions=declared, experimental=declared),
         versions=options.get("versions", ALL),
         probe_timeout=options.get("probe_timeout", 5.0),
         initialize_timeout=options.get("initialize_timeout"),
@@ -128,3 +193,73 @@ def check_headers(headers: Mapping[str, str]) -> None:
         if not _VALUE.fullmatch(value):
             raise ValueError(f"the value of the header {name} has characters that no header may have")
         seen.add(lower_name)
+
+
+# -- Callbacks ---------------------------------------------------------------------------------
+
+
+def callback_capabilities(options: AskedOptions) -> t.ClientCapabilities:
+    """Return the capabilities to declare: a client declares only what it has a callback for.
+
+    Raises:
+        ValueError: a capability is declared without its callback, or an entry of `on_roots` is no `file://` URI.
+        TypeError: `on_roots` is one string.
+    """
+    on_elicit = options.get("on_elicit")
+    on_sample = options.get("on_sample")
+    on_roots = options.get("on_roots")
+    elicitation = options.get("elicitation")
+    sampling = options.get("sampling")
+    if elicitation is not None and on_elicit is None:
+        raise ValueError("elicitation needs on_elicit to answer what is asked then")
+    if sampling is not None and on_sample is None:
+        raise ValueError("sampling needs on_sample to answer what is asked then")
+    if on_roots is not None and not callable(on_roots):
+        _check_roots(on_roots)
+    return t.ClientCapabilities(
+        elicitation=elicitation or (None if on_elicit is None else t.ElicitationCapability()),
+        sampling=sampling or (None if on_sample is None else t.SamplingCapability()),
+        roots=None if on_roots is None else t.RootsCapability(list_changed=True),
+    )
+
+
+def roots_result(places: Collection[Place] | t.Result) -> t.Result:
+    """Return the result of `roots/list` for `places`; one that is a result already is unchanged.
+
+    The URIs are not checked.
+    """
+    if isinstance(places, t.Result):
+        return places
+    return t.ListRootsResult(roots=[_root(place) for place in places])
+
+
+def _root(place: Place) -> t.Root:
+    if isinstance(place, t.Root):
+        return place
+    return t.Root(uri=place if isinstance(place, str) else place.as_uri())
+
+
+def _check_roots(places: Collection[Place]) -> None:
+    if isinstance(places, str):
+        raise TypeError("on_roots is several places, not one string")
+    try:
+        as_answer(t.ListRootsRequest(), roots_result(places))
+    except LocalProtocolError as exc:
+        raise ValueError(str(exc)) from None
+
+
+def answer_form(fill: Fill) -> OnElicit:
+    """Make an `on_elicit` of a function that fills in forms: `connect(server, on_elicit=answer_form(fill))`.
+
+    `fill(message, form)` gets the text for the user and the `FormSchema`: `properties` are its
+    fields by name, and `required` names those that must be filled in. It returns the values as a
+    dict, None if the user dismissed the form, or a `types.ElicitResult`; or an awaitable of one of
+    these. Fields that it leaves out get their defaults. A request to visit a page is declined.
+    """
+
+    def on_elicit(params: t.ElicitParams) -> Awaitable[ElicitAnswer] | ElicitAnswer:
+        if params.mode == "url":
+            return t.ElicitResult(action="decline")
+        return fill(params.message, form_of(t.ElicitRequest(params)))
+
+    return on_elicit

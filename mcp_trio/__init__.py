@@ -13,7 +13,6 @@ from mcp_core import (
     AuthRequired,
     CallTimeout,
     Change,
-    Changes,
     ConnectFailed,
     ConnectionLost,
     FormSchema,
@@ -24,7 +23,6 @@ from mcp_core import (
     RemoteProtocolError,
     ToolError,
     __version__,
-    answer_form,
 )
 from mcp_core.registry import (
     Accepted,
@@ -39,6 +37,7 @@ from mcp_core.registry import (
     Server,
     UrlElicitationRequired,
 )
+from mcp_core.runtime import Changes, answer_form
 
 from ._child import Grace
 from ._client import Client

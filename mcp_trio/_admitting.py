@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import trio
 
 from mcp_core.http import Door
+from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
 
 if TYPE_CHECKING:
     from mcp_core.auth import HttpReply, HttpRequest
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Admitting", "door_of"]
 
-# Seconds for one check: longer than its fetches take if no server answers, and shorter than the
-# time that a client has for a body.
-_CHECK_TIMEOUT: Final = 20.0
 _FETCH_TIMEOUT: Final = 8.0  # seconds for one fetch, with its DNS look-ups
 _MOST_FETCHES: Final = 200
 
@@ -51,8 +49,8 @@ class Admitting:
 
     async def run(self, admission: Admission) -> None:
         """Run the steps of a check until the request is granted or denied."""
-        with trio.move_on_after(_CHECK_TIMEOUT):
-            await admission.done_by(self._get, trio.current_time)
+        with trio.move_on_after(AUTH_CHECK_TIMEOUT):
+            await run_auth_check(admission, self._get, trio.current_time)
         admission.give_up(trio.current_time())
 
     async def _get(self, step: Any) -> Any:

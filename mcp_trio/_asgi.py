@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
-from mcp_core.http import Application, HttpOptions, Visit
+from mcp_core.http import HttpOptions
+from mcp_core.runtime import AsgiApplication, AsgiRequest
 
 from ._reception import Served, open_reception
 
@@ -67,26 +68,23 @@ def asgi(
     return AsgiApp(server, path, HttpOptions.of(**options), auth)
 
 
-class AsgiApp(Application):
+class AsgiApp(AsgiApplication):
     """The ASGI 3 application that `asgi` returns."""
 
     _cancelled = trio.Cancelled
-    _bell = trio.Event
+    _new_event = trio.Event
     _log = logging.getLogger("mcp_trio").log
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if not trio.lowlevel.in_trio_run():
             raise RuntimeError("this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi")
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         else:
-            await Visit(await self._begun(), scope, receive, send)
+            await AsgiRequest(await self._started(), scope, receive, send).run()
 
-    def _spawn(self, living: Awaitable[None]) -> None:
-        async def live() -> None:
-            await living
-
-        trio.lowlevel.spawn_system_task(live)
+    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        trio.lowlevel.spawn_system_task(function)
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Reception]:

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
-from mcp_core import Caller, MessageRejected, Waiter
+from mcp_core import MessageRejected
+from mcp_core.runtime import AbstractClient, Waiter
 
 from ._jobs import start_job
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
-    from mcp_core import Answering, CallerOptions, CallOptions, Config, Connection, Event, Steps
+    from mcp_core import Config, Connection, Event
+    from mcp_core.runtime import CallerOptions, CallOptions, Job, Steps
 
 __all__ = ["Carrier", "Client"]
 
@@ -92,7 +94,7 @@ class _Call(Waiter[T]):
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Client(Caller):
+class Client(AbstractClient):
     """One open conversation with a server, made by `connect` and its variants.
 
     Its calls, their options and their errors are those of `AbstractClient`. Cancelling the scope
@@ -106,7 +108,7 @@ class Client(Caller):
         make_transport: Callable[[Connection, Callable[[Event], None]], Carrier],
     ) -> None:
         super().__init__(config, options, trio.current_time, trio.sleep)
-        self._transport = make_transport(self._conn, self._take)
+        self._transport = make_transport(self._conn, self._handle_event)
         self._settled = trio.Event()
         self._closing = False
         self._flushed = trio.Event()
@@ -133,7 +135,7 @@ class Client(Caller):
         self._transport.start(nursery)
         self._transport.pump()
         await self._settled.wait()
-        self._standing.require_open()
+        self._status.require_open()
 
     async def aclose(self) -> None:
         """Close the conversation. Pending calls raise `ConnectionLost`.
@@ -165,16 +167,13 @@ class Client(Caller):
                 self._transport.pump()
                 await call.wait()
         finally:
-            self._drop(call)
+            self._end_call(call)
             if self._conn.queued():
                 self._transport.pump()
         return call.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        start_job(answering, self._nursery, self._transport.pump)
+    def _start_job(self, job: Job) -> None:
+        start_job(job, self._nursery, self._transport.pump)
 
     def _pump(self) -> None:
         self._transport.pump()
@@ -182,9 +181,9 @@ class Client(Caller):
     def _report(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)
 
-    def _take(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
-        super()._take(event)
-        if self._standing.settled:
+        super()._handle_event(event)
+        if self._status.settled:
             self._settled.set()

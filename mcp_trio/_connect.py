@@ -12,12 +12,13 @@ from __future__ import annotations
 import secrets
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import trio
 
-from mcp_core import CallerOptions, ConnectFailed, client_config
+from mcp_core import ConnectFailed
 from mcp_core.registry import Server
+from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, CallerOptions, client_config
 
 from ._child import Grace, spawn
 from ._client import Client
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
     from ._trace import Trace
 
 __all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream", "connect_websocket"]
-
-# Seconds. On stdio there is no timeout by default, because a process may start slowly. A server
-# that has accepted the connection is running already.
-_HTTP_INITIALIZE_TIMEOUT: Final = 30.0
 
 
 class ClientOptions(CallerOptions, total=False):
@@ -237,7 +234,7 @@ async def connect_http(
     from ._dial import Way
     from ._http_client import HttpCarrier
 
-    with_defaults: ClientOptions = {"initialize_timeout": _HTTP_INITIALIZE_TIMEOUT, **options}
+    with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     authorization: Authorization | None = None
     if auth is not False:
         from ._authorization import Authorization, login_of
@@ -307,7 +304,7 @@ async def connect_websocket(
     from ._dial import Way
     from ._websocket import SocketCarrier
 
-    with_defaults: ClientOptions = {"initialize_timeout": _HTTP_INITIALIZE_TIMEOUT, **options}
+    with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     upgrade = Upgrade(url, headers or {}, secrets.token_bytes(16))
     connector = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(with_defaults)

@@ -5,7 +5,7 @@
 2. An `async def` handler costs one task and one cancel scope. A plain `def` handler costs neither:
    it runs at once, in the task that read the message.
 
-`Service` decides which requests exist and how each is answered.
+`mcp_core.runtime.Service` decides which requests exist and how each is answered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from mcp_core.registry import Service
+from mcp_core.runtime import Service
 
 from ._jobs import start_job
 from ._runtime import TrioRuntime, act_on
@@ -73,10 +73,6 @@ class Dispatch:
         job = contextvars.copy_context().run(act_on, event, self._service)
         if job is not None:
             start_job(job, self._nursery, self._job_ended)
-
-    def close(self) -> None:
-        """Close the service when the conversation has ended. Call it last."""
-        self._service.close()
 
     def stop(self) -> None:
         """Cancel all running handlers."""

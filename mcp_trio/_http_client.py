@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core.http import Carriage
+from mcp_core.runtime import HttpRequestRunner
+
+from ._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Event
-    from mcp_core.http import Errand, HttpClient
+    from mcp_core.http import HttpClient
+    from mcp_core.runtime import HttpRequestJob
 
     from ._authorization import Authorization
     from ._dial import Way
@@ -63,7 +66,7 @@ class HttpCarrier:
         # Callbacks start inside `pump`, which may run in any task, such as a caller's. They get the
         # context in which the transport was created.
         context = contextvars.copy_context()
-        self._requests: Carriage[H11Client | H2Client] = Carriage(
+        self._requests: HttpRequestRunner[H11Client | H2Client] = HttpRequestRunner(
             http,
             self,
             lambda event: context.run(take, event),
@@ -127,30 +130,19 @@ class HttpCarrier:
         return connection
 
     clock = staticmethod(trio.current_time)
-    bell = trio.Event
+    new_event = trio.Event
 
     def discard(self, lines: list[H11Client | H2Client]) -> None:
         """Close connections that the pool has dropped, in the background."""
         self._nursery.start_soon(_close, lines)
 
-    def begin(self, errand: Errand) -> None:
+    def start_job(self, job: HttpRequestJob) -> None:
         """Start the task of a request."""
-        scope = trio.CancelScope()
-        errand.stop = scope.cancel
-        self._nursery.start_soon(self._run, errand, scope)
+        start_job(job, self._nursery, self._after_job, shutdown_timeout=_FINAL_REQUEST_TIMEOUT)
 
-    async def _run(self, errand: Errand, scope: trio.CancelScope) -> None:
-        if trio.current_effective_deadline() == -math.inf:  # the nursery is already cancelled
-            errand.last = True
-            scope.shield = True
-            scope.deadline = trio.current_time() + _FINAL_REQUEST_TIMEOUT
-        try:
-            with scope:
-                errand.done(await errand)
-        finally:
-            errand.dropped()
-            self.pump()
-            self._request_ended.unpark_all()
+    def _after_job(self) -> None:
+        self.pump()
+        self._request_ended.unpark_all()
 
 
 async def _close(connections: list[H11Client | H2Client]) -> None:

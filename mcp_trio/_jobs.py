@@ -15,8 +15,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from mcp_core import Answering
-    from mcp_core.registry import Job
+    from mcp_core.runtime import Job
 
     # Called when a job has ended. It may return a function that still has to be awaited, such as
     # one that writes the response.
@@ -25,21 +24,29 @@ if TYPE_CHECKING:
 __all__ = ["start_job"]
 
 
-def start_job(job: Job | Answering, nursery: trio.Nursery, after: After) -> None:
+def start_job(
+    job: Job, nursery: trio.Nursery, after: After, *, shutdown_timeout: float | None = None
+) -> None:
     """Run `job` in `nursery`, and call `after` when it has ended.
 
     A function that `after` returns is awaited in the same task, so that writing a response costs no
     task of its own. Cancelling the job does not cancel that function; cancelling the nursery does.
+
+    With `shutdown_timeout` a job that starts in a cancelled nursery still gets so many seconds.
     """
     scope = trio.CancelScope()
     job.stop = scope.cancel
-    nursery.start_soon(_run, job, scope, after)
+    nursery.start_soon(_run, job, scope, after, shutdown_timeout)
 
 
-async def _run(job: Job | Answering, scope: trio.CancelScope, after: After) -> None:
+async def _run(job: Job, scope: trio.CancelScope, after: After, shutdown_timeout: float | None) -> None:
+    if shutdown_timeout is not None and trio.current_effective_deadline() == -math.inf:
+        job.shutting_down = True
+        scope.shield = True
+        scope.deadline = trio.current_time() + shutdown_timeout
     try:
         with scope:
-            job.done(await job)
+            job.done(await job.run())
     except BaseException as exc:  # noqa: BLE001 - the job decides what becomes of it
         cancelled, rest = _split_cancelled(exc)
         if rest is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import trio
 
 from mcp_core import ConnectionClosed, Fault, RequestReceived
-from mcp_core.registry import Service
+from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 
 from ._admitting import Admitting
@@ -145,15 +145,15 @@ class Reception:
             self.pump_quietly()
 
     clock = staticmethod(trio.current_time)
-    bell = trio.Event
+    new_event = trio.Event
 
     @asynccontextmanager
-    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        """Await `work` in a second task meanwhile. If it returns True, cancel the body."""
+    async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
+        """Run `function` in a second task while entered. If it returns True, cancel the body."""
         async with open_quiet_nursery() as nursery:
 
             async def run() -> None:
-                if await work:
+                if await function():
                     nursery.cancel_scope.cancel()
 
             nursery.start_soon(run)
@@ -217,7 +217,6 @@ class Reception:
         runtime.go_on()
         if service.idle:
             self._services.discard(service)
-            service.close()
 
     def after(self, runtime: _ConversationRuntime) -> Write | None:
         """Process the end of a job. Return what its task should still write, if anything."""

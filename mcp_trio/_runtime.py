@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from mcp_core import ConnectionClosed, LocalProtocolError, MessageRejected, RequestCancelled
-from mcp_core.registry import Runtime
+from mcp_core.runtime import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from mcp_core import Event, RequestReceived
-    from mcp_core.registry import Job, Round, Service
+    from mcp_core.registry import Round
+    from mcp_core.runtime import RequestJob, Service
 
 __all__ = ["TrioRuntime", "act_on"]
 
@@ -91,7 +92,7 @@ class TrioRuntime(Runtime):
         return trio.from_thread.run(function)
 
 
-def act_on(event: Event, service: Service) -> Job | None:
+def act_on(event: Event, service: Service) -> RequestJob | None:
     """Handle one event as `Service.take` does, and log it. This never waits.
 
     Run it in a context of its own (rule 2). The returned job, if any, is for `start_job`.

@@ -137,26 +137,23 @@ async def converse(
         dispatch = Dispatch(server, nursery, lifespan)
         link = Link(Connection(Role.SERVER, server.config()), stream, dispatch.take)
         dispatch.serve(link)
-        try:
-            nursery.start_soon(link.write)
-            nursery.start_soon(link.tick)
-            if stop is not None:
-                nursery.start_soon(_shut_down, stop, link, dispatch, grace, read_scope)
-            with read_scope:
-                await link.read()
-            if not read_scope.cancelled_caught:
-                with trio.move_on_after(grace_after_end):
-                    await dispatch.idle()
-            dispatch.stop()
-            # A handler that ignores its cancellation does not delay the responses of the others.
-            with trio.move_on_after(_SHUTDOWN_TIMEOUT):
+        nursery.start_soon(link.write)
+        nursery.start_soon(link.tick)
+        if stop is not None:
+            nursery.start_soon(_shut_down, stop, link, dispatch, grace, read_scope)
+        with read_scope:
+            await link.read()
+        if not read_scope.cancelled_caught:
+            with trio.move_on_after(grace_after_end):
                 await dispatch.idle()
-            with trio.move_on_after(_SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT):
-                await link.flush()
-            link.conn.close()
-            link.pump()
-        finally:
-            dispatch.close()
+        dispatch.stop()
+        # A handler that ignores its cancellation does not delay the responses of the others.
+        with trio.move_on_after(_SHUTDOWN_TIMEOUT):
+            await dispatch.idle()
+        with trio.move_on_after(_SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT):
+            await link.flush()
+        link.conn.close()
+        link.pump()
 
 
 async def _shut_down(

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from mcp_core.urls import Url
 
-from ._application import Application
 from ._asgi import AsgiExchange
 from ._asgi_socket import AsgiSocket, asgi_exchange
 from ._authority import Gate
 from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
-from ._carriage import Carriage, Errand
 from ._client import HttpClient
 from ._conversation import Conversation
 from ._endpoint import Endpoint
@@ -29,7 +27,6 @@ from ._options import HttpLimits, HttpOptions, ServedOptions
 from ._pool import NotProcessed, Place, Pool, idle_time
 from ._site import PlainAnswer, Site
 from ._spelling import Spelling
-from ._visit import Visit
 from ._websocket import Close, Ping, Pong, SocketAction, Text, WebSocket
 
 __all__ = [
@@ -38,17 +35,14 @@ __all__ = [
     "AccessAttempt",
     "Action",
     "Admission",
-    "Application",
     "AsgiExchange",
     "AsgiSocket",
     "Body",
-    "Carriage",
     "Close",
     "Conversation",
     "Door",
     "End",
     "Endpoint",
-    "Errand",
     "Exchange",
     "FrameWatch",
     "Gate",
@@ -78,7 +72,6 @@ __all__ = [
     "TurnedAway",
     "Upgrade",
     "Url",
-    "Visit",
     "WebSocket",
     "asgi_exchange",
     "begins_http2",

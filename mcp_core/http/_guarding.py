@@ -22,7 +22,7 @@ from mcp_core._methods import Role
 from ._checks import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Callable, Generator
 
     from mcp_core._body import ParsedBody
     from mcp_core._config import Config
@@ -181,16 +181,6 @@ class Admission:
         flow = self._flow
         self._resume(lambda: flow.throw(exc), now)
 
-    def done_by(
-        self, fetch: Callable[[Any], Awaitable[Any]] | None, clock: Callable[[], float]
-    ) -> Awaitable[None]:
-        """Return what runs the steps when it is awaited, until the request is granted or denied.
-
-        A step either brings its own awaitable, such as a verifier written by the user, or is an
-        HTTP request for `fetch`. Without `fetch` such a request fails.
-        """
-        return _Doing(self, fetch, clock)
-
     def give_up(self, now: float) -> None:
         """Deny the request if the check is still undecided. Otherwise do nothing."""
         if self.step is not None:
@@ -219,36 +209,6 @@ class Admission:
             self.step = advance()
         except StopIteration as end:
             return end.value
-
-
-class _Doing:
-    def __init__(
-        self,
-        admission: Admission,
-        fetch: Callable[[Any], Awaitable[Any]] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._admission = admission
-        self._fetch = fetch
-        self._clock = clock
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        admission = self._admission
-        while (step := admission.step) is not None:
-            try:
-                reply = yield from self._awaitable(step).__await__()
-            except (Exception, SystemExit) as exc:  # noqa: BLE001 - the flow decides: retry or deny
-                admission.throw(exc, self._clock())
-            else:
-                admission.send(reply, self._clock())
-
-    def _awaitable(self, step: Any) -> Awaitable[Any]:
-        found: Awaitable[Any] | None = getattr(step, "awaitable", None)
-        if found is not None:
-            return found
-        if self._fetch is None:
-            raise RuntimeError("this server cannot fetch keys: give them to the verifier")
-        return self._fetch(step)
 
 
 def _guarded_messages(body: ParsedBody, config: Config) -> list[tuple[str | None, Any]]:

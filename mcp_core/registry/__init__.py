@@ -1,7 +1,7 @@
 """Authoring of servers: declarations of tools, resources, prompts and methods. Begin with `Server`.
 
-Nothing in here does I/O, reads a clock or starts a task. The runtime that serves the `Server`
-(`mcp_trio`, `mcp_asyncio_shim`) calls the declared functions.
+Nothing in here does I/O, reads a clock or starts a task. A driver (`mcp_trio`, `mcp_asyncio_shim`)
+serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declared functions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired
 from ._form import Accepted, Form, Refused
 from ._invocation import Invocation
-from ._runtime import Runtime
 from ._server import Middleware, Proceed, Server
-from ._service import Job, Service
 from ._uri_matcher import UriMatcher
 from ._uri_template import UriTemplate
 
@@ -30,15 +28,12 @@ __all__ = [
     "Form",
     "Image",
     "Invocation",
-    "Job",
     "Middleware",
     "Proceed",
     "Refused",
     "ResourceNotFound",
     "Round",
-    "Runtime",
     "Server",
-    "Service",
     "UriMatcher",
     "UriTemplate",
     "UrlElicitationRequired",

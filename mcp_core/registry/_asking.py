@@ -61,7 +61,7 @@ _ENDING: Final = (State.CLOSING, State.CLOSED)
 
 
 class RuntimeLike(Protocol):
-    """The part of `Runtime` that a handler's `Context` needs. `Runtime` documents each member."""
+    """The part of `mcp_core.runtime.Runtime` that a handler's `Context` needs. It documents each member."""
 
     @property
     def in_worker_thread(self) -> bool: ...

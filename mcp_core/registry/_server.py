@@ -67,7 +67,7 @@ Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
 class ChangeListener(Protocol):
-    """The part of `Service` that a `Server` notifies of changes.
+    """The part of `mcp_core.runtime.Service` that a `Server` notifies of changes.
 
     Both methods may be called from any thread.
     """

@@ -41,7 +41,7 @@ from ._screen import Screen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_core import CallOptions
+    from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
     from mcp_trio import Client, ClientOptions
     from mcp_trio._authorization import Login

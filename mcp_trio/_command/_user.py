@@ -17,7 +17,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_core import answer_form
+from mcp_core.runtime import answer_form
 from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import object_in

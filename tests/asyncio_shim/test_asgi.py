@@ -1,4 +1,4 @@
-"""The ASGI application on asyncio says what that on trio says, byte by byte; and what is asyncio's: lifespans, cancellation, loops."""
+"""The ASGI application on asyncio: the same bytes as on trio; lifespans, cancellation, loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_both_runtimes_say_the_same_byte_by_byte(scenario: Callable[[Make], Awaitable[list[Call]]]) -> None:
+def test_asgi_messages_equal_those_of_trio(scenario: Callable[[Make], Awaitable[list[Call]]]) -> None:
     async def main() -> list[Call]:
         return await scenario(asgi)
 
@@ -36,7 +36,7 @@ def test_both_runtimes_say_the_same_byte_by_byte(scenario: Callable[[Make], Awai
 
 
 class Lived:
-    """A lifespan that can be watched, and made to fail."""
+    """A lifespan that records its steps, and fails on request."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -56,7 +56,7 @@ class Lived:
                 raise self.fails["out"]
 
 
-def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
+def test_asgi_lifespan_enters_server_lifespan() -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -84,7 +84,7 @@ def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
         ),
     ],
 )
-def test_a_lifespan_that_fails(
+def test_asgi_lifespan_failing_is_reported(
     stage: str, said: list[dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     lived = Lived()
@@ -103,7 +103,7 @@ def test_a_lifespan_that_fails(
     assert str(record.exc_info[1]) == "no disk"
 
 
-def test_at_the_end_handlers_are_cancelled_and_streams_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asgi_shutdown_cancels_handlers_and_ends_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_asyncio_shim._asgi._GRACE", 0.01)
 
     async def main() -> None:
@@ -122,7 +122,7 @@ def test_at_the_end_handlers_are_cancelled_and_streams_end(monkeypatch: pytest.M
     run(main())
 
 
-def test_a_handler_may_come_to_its_end_first() -> None:
+def test_asgi_shutdown_waits_for_handlers() -> None:
     async def main() -> None:
         neutral = Neutral()
         async with hosting(asgi(neutral.server)) as host:
@@ -141,7 +141,7 @@ def test_a_handler_may_come_to_its_end_first() -> None:
     run(main())
 
 
-def test_a_lifespan_that_is_cancelled() -> None:
+def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
     async def main() -> None:
         lived = Lived()
         neutral = Neutral(lifespan=lived)
@@ -161,7 +161,7 @@ def test_a_lifespan_that_is_cancelled() -> None:
 # -- Without a lifespan ------------------------------------------------------------------------------------------------------------
 
 
-def test_who_is_told_of_no_lifespan_begins_with_the_first_request() -> None:
+def test_asgi_without_lifespan_starts_with_first_request() -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -180,7 +180,7 @@ def test_who_is_told_of_no_lifespan_begins_with_the_first_request() -> None:
         lived.seen.clear()
 
 
-def test_a_beginning_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_asgi_start_failed_is_retried(caplog: pytest.LogCaptureFixture) -> None:
     lived = Lived()
     lived.fails["in"] = OSError("no disk")
     app = asgi(Neutral(lifespan=lived).server)
@@ -200,7 +200,7 @@ def test_a_beginning_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture)
     assert [record.getMessage() for record in caplog.records] == ["the lifespan failed"]
 
 
-def test_who_gives_up_during_the_beginning_does_not_end_it() -> None:
+def test_asgi_request_cancelled_during_start_does_not_end_it() -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -220,7 +220,7 @@ def test_who_gives_up_during_the_beginning_does_not_end_it() -> None:
 # -- One request -------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_whose_task_is_cancelled() -> None:
+def test_asgi_request_cancelled_cancels_handler() -> None:
     async def main() -> None:
         neutral = Neutral()
         async with hosting(asgi(neutral.server)) as host:
@@ -235,7 +235,7 @@ def test_a_request_whose_task_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("tool", ["echo", "count"])
-def test_a_server_to_which_nothing_can_be_sent(tool: str) -> None:
+def test_asgi_send_raising_oserror_is_disconnect(tool: str) -> None:
     async def main() -> None:
         async with hosting(asgi(Neutral().server)) as host:
             call = host.begin("POST", [HOST], None)
@@ -249,7 +249,7 @@ def test_a_server_to_which_nothing_can_be_sent(tool: str) -> None:
     run(main())
 
 
-def test_what_goes_wrong_in_the_server_is_the_servers_to_hear() -> None:
+def test_asgi_send_raising_other_error_propagates() -> None:
     async def main() -> None:
         neutral = Neutral()
         async with hosting(asgi(neutral.server)) as host:
@@ -270,7 +270,7 @@ def test_what_goes_wrong_in_the_server_is_the_servers_to_hear() -> None:
     run(main())
 
 
-def test_a_silence_is_filled_and_an_idle_session_ends() -> None:
+def test_asgi_keep_alive_comments_and_session_timeout() -> None:
     async def main() -> None:
         neutral = Neutral()
         options = HttpOptions(gate=Gate(None), comment=0.01, limits=HttpLimits(idle=0.05))
@@ -289,7 +289,7 @@ def test_a_silence_is_filled_and_an_idle_session_ends() -> None:
     run(main())
 
 
-def test_other_scopes() -> None:
+def test_asgi_unknown_scope_raises() -> None:
     async def main() -> None:
         async with hosting(asgi(Neutral().server)) as host:
             with pytest.raises(ValueError, match="knows no 'telephone'"):
@@ -298,7 +298,7 @@ def test_other_scopes() -> None:
     run(main())
 
 
-def test_mounted_in_another_application() -> None:
+def test_asgi_mounted_is_served_at_mount_path() -> None:
     async def main() -> None:
         app = Starlette(routes=[Mount("/v1", routes=[Mount("/tools", asgi(Neutral().server))])])
         async with hosting(app, root="/proxy") as host:
@@ -316,6 +316,6 @@ def test_mounted_in_another_application() -> None:
 @pytest.mark.parametrize(
     "options", [{"hosts": ["*.example.com"]}, {"origins": ["example.com"]}, {"hosts": "a"}]
 )
-def test_names_that_are_none_are_refused_at_once(options: dict[str, Any]) -> None:
+def test_asgi_invalid_hosts_raise(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"is not a host|is not an origin|is a list"):
         asgi(Server("x"), **options)

@@ -1,4 +1,4 @@
-"""What the shim is there to prove: one core and one `Server` under two runtimes, each without the other."""
+"""Both drivers run the same core: equal transcripts, and no import of the other runtime."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SERVER = Path(__file__).with_name("everything.py")
         ("mcp_trio", "asyncio"),
     ],
 )
-def test_no_runtime_loads_the_other(imported: str, unknown: str) -> None:
+def test_driver_does_not_load_other_runtime(imported: str, unknown: str) -> None:
     program = f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\nimport {imported}\nprint(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-S", "-E", "-W", "error", "-c", program], text=True)
     assert imported in loaded.split()
@@ -76,7 +76,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("nothing/known", {}),
 ]
-# What is no request that could be answered by its id; what the server makes of it is seen before the next answer.
+# Input without an id to respond to. Its effect is seen before the next response.
 OTHERS: list[Message | list[Any] | bytes] = [
     b"no JSON",
     b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
@@ -90,7 +90,7 @@ OTHERS: list[Message | list[Any] | bytes] = [
 
 
 def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
-    """What a client of that revision sends, line by line, each with the id whose answer it waits for."""
+    """Yield the lines of a client of that revision, each with the id whose response it waits for."""
     number = 0
 
     def asked(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:
@@ -112,7 +112,7 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
 
 
 def transcript(runtime: str, version: str) -> tuple[bytes, str]:
-    """What the server says to the recorded stream, every byte of it, and what it says on stderr."""
+    """Return what the server writes to stdout and to stderr for the recorded stream."""
     process = subprocess.Popen(
         [sys.executable, str(SERVER), runtime],
         stdin=subprocess.PIPE,
@@ -142,7 +142,7 @@ def transcript(runtime: str, version: str) -> tuple[bytes, str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_both_runtimes_say_the_same_byte_by_byte(version: str) -> None:
+def test_stdio_transcripts_of_both_drivers_are_equal(version: str) -> None:
     trio, noise = transcript("trio", version)
     asyncio, other_noise = transcript("asyncio", version)
     assert asyncio == trio

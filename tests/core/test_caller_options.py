@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 
-from mcp_core import ALL, DIALECTS, CallerOptions, __version__, client_config
+from mcp_core import ALL, DIALECTS, __version__
 from mcp_core import types as t
-from mcp_core._caller_options import check_headers, check_level
+from mcp_core._caller_options import callback_capabilities, check_headers, check_level
+from mcp_core.runtime import CallerOptions, client_config
 from tests.core.helpers import A, B, C, D, E
+
+URLS = t.ElicitationCapability(form={}, url={})
 
 
 def test_client_config_without_options_has_defaults() -> None:
@@ -134,3 +138,46 @@ def test_check_headers_invalid_raises(name: str, value: str, problem: str | None
 def test_check_headers_repeated_name_raises() -> None:
     with pytest.raises(ValueError, match="given twice"):
         check_headers({"X-A": "1", "x-a": "2"})
+
+
+# -- Capabilities of callbacks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "declared"),
+    [
+        ({}, {}),
+        ({"on_elicit": None, "on_sample": None, "on_roots": None, "elicitation": None, "sampling": None}, {}),
+        ({"on_elicit": print}, {"elicitation": t.ElicitationCapability()}),
+        ({"on_elicit": print, "elicitation": URLS}, {"elicitation": URLS}),
+        ({"on_sample": print}, {"sampling": t.SamplingCapability()}),
+        (
+            {"on_sample": print, "sampling": t.SamplingCapability(tools={})},
+            {"sampling": t.SamplingCapability(tools={})},
+        ),
+        ({"on_roots": []}, {"roots": t.RootsCapability(list_changed=True)}),
+        ({"on_roots": list}, {"roots": t.RootsCapability(list_changed=True)}),
+    ],
+)
+def test_callback_capabilities_follow_callbacks(options: Any, declared: Any) -> None:
+    assert callback_capabilities(options) == t.ClientCapabilities(**declared)
+
+
+@pytest.mark.requirement("ROOT-3")
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"elicitation": URLS}, ValueError, "elicitation needs on_elicit"),
+        ({"sampling": t.SamplingCapability(), "on_elicit": print}, ValueError, "sampling needs on_sample"),
+        ({"on_roots": ["http://x/"]}, ValueError, "no file:// URI"),
+        ({"on_roots": ["/home"]}, ValueError, "no file:// URI"),
+        ({"on_roots": [PurePosixPath("relative")]}, ValueError, "relative"),
+        ({"on_roots": [t.Root("file:///a"), t.Root("x:/")]}, ValueError, "no file:// URI"),
+        ({"on_roots": "file:///home"}, TypeError, "several places"),
+    ],
+)
+def test_callback_capabilities_invalid_option_raises(
+    options: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        callback_capabilities(options)

@@ -16,19 +16,16 @@ from mcp_core import (
     LocalProtocolError,
     MessageRejected,
     PeerError,
-    Pending,
     ProgressReceived,
     RemoteProtocolError,
     ResultReceived,
-    Turn,
-    Waiter,
-    deliver,
 )
 from mcp_core._calls import Listing
+from mcp_core.runtime import Pending, Turn, Waiter, deliver
 from mcp_core.types import ListToolsResult, Tool
 
 if TYPE_CHECKING:
-    from mcp_core import CallOptions, Steps
+    from mcp_core.runtime import CallOptions, Steps
 
 
 class RecordingRequest(Pending):

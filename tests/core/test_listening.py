@@ -25,7 +25,6 @@ from mcp_core import (
     Peer,
     PeerError,
     PeerReady,
-    Pending,
     ProgressReceived,
     RemoteProtocolError,
     Role,
@@ -33,6 +32,7 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core._listening import Listening, Listenings
 from mcp_core._subscriptions import Change, Notice
+from mcp_core.runtime import Pending
 from tests.core.helpers import (
     SERVER_OFFERS,
     STATEFUL,

@@ -13,9 +13,9 @@ from mcp_core import (
     PeerReady,
     ResultReceived,
     Role,
-    Standing,
     State,
 )
+from mcp_core.runtime import Standing
 from tests.core.helpers import C, D, E, Talk, client_config, error, only, opened, result
 from tests.core.test_calls import RecordingRequest
 

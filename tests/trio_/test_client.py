@@ -645,7 +645,7 @@ async def test_client_on_log_failure_affects_nothing_else(
         await caller.ended.wait()
         assert caller.error is None
     reported = [(each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info]
-    refused = [] if version == E else [("the server did not take the log level", "no such level (-32602)")]
+    refused = [] if version == E else [("the server rejected the log level", "no such level (-32602)")]
     assert reported == [*refused, ("on_log failed", "cannot stand error")]
 
 

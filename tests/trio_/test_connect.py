@@ -156,7 +156,7 @@ async def test_connect_cached_list_follows_the_server_ttl(
         await trio.sleep(60)
         assert [tool.name for tool in await client.list_tools()] == ["hello"]
         assert len(lists) == asked - 1
-        client._heard(changed(client))
+        client._handle_notification(changed(client))
         await client.list_tools()
         assert len(lists) == asked
 

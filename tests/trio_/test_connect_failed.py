@@ -89,7 +89,7 @@ FAILURES: list[Any] = [
     (saying(b"-ERR unknown command\r\n"), STRANGER),
     (saying(bytes(range(256))), STRANGER),
     (saying(b"\x15\x03\x01\x00\x02\x02\x46"), "the server speaks TLS; is its address https:// instead?"),
-    (hang_up, "the server closed the connection without an answer; is it a server of HTTP, and with TLS or without as the URL says?"),
+    (hang_up, "the server closed the connection without an answer; is it an HTTP server, with TLS or without as the URL says?"),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from mcp_core.auth import Await, Fetch, FetchFailed, Grant, Guard, HttpReply, HttpRequest, JwtVerifier
-from mcp_core.http import Admission, Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
+from mcp_core.http import Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
 from mcp_trio._admitting import Admitting
@@ -379,8 +379,6 @@ class Waiting:
         if self.steps:
             self.steps.clear()
             self.told.append("gave up")
-
-    done_by = Admission.done_by
 
 
 class Fetching:

@@ -8,17 +8,17 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core import Answering
+from mcp_core.runtime import CallbackJob
 from mcp_trio._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-class Job(Answering):
+class Job(CallbackJob):
     """A job that does `work` and records the calls of its methods.
 
-    `failed` behaves as in every job.
+    `failed` behaves as in every `CallbackJob`.
     """
 
     __slots__ = ("told",)
@@ -145,3 +145,27 @@ async def test_job_stale_cancelled_is_a_failure() -> None:
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
     assert job.told == [kept[0], "dropped", "after"]
+
+
+@pytest.mark.parametrize(
+    ("shutdown_timeout", "told"), [(None, ["dropped", "after"]), (1.0, ["answer", "dropped", "after"])]
+)
+async def test_job_started_in_cancelled_nursery_runs_only_with_shutdown_timeout(
+    shutdown_timeout: float | None, told: list[str]
+) -> None:
+    job = Job(works)
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.cancel()
+        start_job(job, nursery, job.after, shutdown_timeout=shutdown_timeout)
+    assert job.told == told
+    assert job.shutting_down == (shutdown_timeout is not None)
+
+
+async def test_job_over_shutdown_timeout_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    job = Job(trio.sleep_forever)
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.cancel()
+        start_job(job, nursery, job.after, shutdown_timeout=1.0)
+    assert trio.current_time() - start == 1.0
+    assert job.told == ["dropped", "after"]

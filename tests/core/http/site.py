@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import json
 
-from mcp_core import ConnectionClosed, Event, Limits, RequestReceived
+from mcp_core import Event, Limits, RequestReceived
 from mcp_core.http import (
     Body,
     Conversation,
@@ -25,8 +25,10 @@ from mcp_core.http import (
     Site,
 )
 from mcp_core.http._sse import SseDecoder
-from mcp_core.registry import Context, Job, Round, Runtime, Server, Service
+from mcp_core.registry import Context, Round, Server
+from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import RequestId
+from tests.core.runtime.stepping import steps_of
 
 T = TypeVar("T")
 
@@ -155,8 +157,8 @@ class Talk:
         self.site = Site({"/mcp": self.endpoint}, routes)
         self.now = 0.0
         self.deaf = False  # nobody reads what is answered
-        self.jobs: dict[Job, Generator[Any, Any, Any]] = {}
-        self.stopped: set[Job] = set()
+        self.jobs: dict[RequestJob, Generator[Any, Any, Any]] = {}
+        self.stopped: set[RequestJob] = set()
         self.replies: dict[Exchange, Reply] = {}
         self.seen: list[tuple[Conversation, Event]] = []
         self.services: list[Service] = []
@@ -298,12 +300,10 @@ class Talk:
             self.services.append(service)
         job = service.take(event)
         if job is not None:
-            self.jobs[job] = job.__await__()
+            self.jobs[job] = steps_of(job.run)
             job.stop = lambda: self.stopped.add(job)
-        if isinstance(event, ConnectionClosed):
-            service.close()
 
-    def _conversation_of(self, job: Job) -> Conversation:
+    def _conversation_of(self, job: RequestJob) -> Conversation:
         runtime = job.asking.host.runtime
         assert isinstance(runtime, Bench)
         return runtime.conversation

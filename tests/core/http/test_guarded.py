@@ -22,9 +22,11 @@ from mcp_core.auth import (
 from mcp_core.http import Door, Endpoint, Gate, Head, RequestHead, Site
 from mcp_core.http._guarding import GUARDED
 from mcp_core.registry import Context, Server
+from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
 from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, Visit, _Pause, initialize, meta, request
+from tests.core.runtime.stepping import result_of
 
 B = "2025-03-26"
 SECRET = "canary-8c1f"
@@ -428,7 +430,7 @@ def test_steps_can_be_awaited(told: Any, status: int) -> None:
     reply = talk.get(principal="ann")
     admission = reply.exchange.needs_grant
     assert admission is not None
-    assert list(admission.done_by(Doer(told), lambda: talk.now).__await__()) == []
+    result_of(run_auth_check(admission, Doer(told), lambda: talk.now))
     talk.pump()
     assert reply.status == status
     assert "done" in repr(admission)
@@ -438,11 +440,11 @@ def test_check_without_a_fetch_function_fails() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     assert reply.exchange.needs_grant is not None
-    assert list(reply.exchange.needs_grant.done_by(None, lambda: talk.now).__await__()) == []
+    result_of(run_auth_check(reply.exchange.needs_grant, None, lambda: talk.now))
     talk.pump()
     assert reply.status == 500
     ((_, exc),) = talk.log
-    assert "cannot fetch keys" in str(exc)
+    assert "sends no HTTP requests for authorization" in str(exc)
 
 
 # -- With the guard's own verifiers ------------------------------------------------------------------------------------
@@ -473,7 +475,7 @@ def test_async_verifier_is_awaited() -> None:
         admission = reply.exchange.needs_grant
         assert admission is not None
         assert isinstance(admission.step, Await)
-        assert list(admission.done_by(None, lambda: 0.0).__await__()) == []
+        result_of(run_auth_check(admission, None, lambda: 0.0))
         talk.pump()
         assert reply.status == status
 

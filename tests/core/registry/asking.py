@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from mcp_core import DIALECTS, METHODS, Connection, Dialect, McpError, Method, Peer, RequestReceived, Role
-from mcp_core.registry import Context, Invocation, Runtime, Server, Service
+from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry._asking import Asking
+from mcp_core.runtime import Runtime, Service
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 
 A, B, C, D, E = DIALECTS.values()

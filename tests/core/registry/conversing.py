@@ -11,8 +11,10 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
-from mcp_core.registry import Job, Round, Runtime, Server, Service
+from mcp_core.registry import Round, Server
+from mcp_core.runtime import RequestJob, Runtime, Service
 from tests.core.helpers import INITIALIZED, Message, cancelled, initialize, line, modern, request, result
+from tests.core.runtime.stepping import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -79,7 +81,7 @@ class Stage:
         self.conn = Connection(Role.SERVER, server.config())
         self.runtime = Stepping()
         self.service = Service(server, self.conn, self.runtime, **options)
-        self.running: list[tuple[Job, Any]] = []
+        self.running: list[tuple[RequestJob, Any]] = []
         if self.stateful:
             self.hear(initialize(version, capabilities=offers), INITIALIZED)
             self.said()
@@ -96,7 +98,7 @@ class Stage:
             while (event := self.conn.next_event()) is not NEED_DATA:
                 job = self.service.take(event)  # type: ignore[arg-type]
                 if job is not None:
-                    self.running.append((job, job.__await__()))
+                    self.running.append((job, steps_of(job.run)))
             for job, steps in list(self.running):
                 try:
                     steps.send(None)

@@ -267,7 +267,10 @@ def test_elicit_connection_closes_first() -> None:
     talk.conn.receive_data(b"", 0.0)
     talk.go_on()
     (answer,) = talk.said()  # the client has closed only its own direction
-    assert answer["error"] == {"code": -32603, "message": "the client hung up while it was asked"}
+    assert answer["error"] == {
+        "code": -32603,
+        "message": "the connection closed while the client was asked for input",
+    }
     assert talk.runtime.reports == []
     assert talk.service.idle
 

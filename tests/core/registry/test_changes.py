@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_core.registry import Server
-from tests.core.registry.test_service import Conversation
+from tests.core.runtime.test_service import Conversation
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

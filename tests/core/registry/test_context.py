@@ -11,8 +11,9 @@ from msgspec import Raw, Struct
 
 from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core.registry import Accepted, Context, Form, Refused, Runtime, Server, Service
+from mcp_core.registry import Accepted, Context, Form, Refused, Server
 from mcp_core.registry._asking import Asking
+from mcp_core.runtime import Runtime, Service
 from tests.core.registry.asking import C, E, context_of, request
 from tests.core.registry.conversing import Stage
 

@@ -1,4 +1,4 @@
-"""`Service`: events in, answers and jobs out, without a runtime."""
+"""`Service` and `RequestJob`: events in, responses and jobs out, without a runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, ToolError
-from mcp_core.registry import Context, Job, ResourceNotFound, Runtime, Server, Service, UrlElicitationRequired
+from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationRequired
+from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
 from tests.core.helpers import D, E
 from tests.core.registry.conversing import Stage
@@ -29,7 +30,7 @@ CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reques
 
 
 class Quiet(Runtime):
-    """A runtime that keeps what it is told for the log, and starts no threads but calls."""
+    """A runtime that keeps its log entries, and calls functions in place of starting threads."""
 
     def __init__(self) -> None:
         self.reports: list[tuple[str, BaseException]] = []
@@ -94,7 +95,7 @@ def build() -> Server:
 
 
 class Conversation:
-    """A connection, its service, and what the service told the log."""
+    """A connection, its service, and the log entries of the service."""
 
     def __init__(self, server: Server | None = None) -> None:
         self.server = server or build()
@@ -103,7 +104,7 @@ class Conversation:
         self.reports = self.runtime.reports
         self.service = Service(self.server, self.conn, self.runtime, "the value")
 
-    def feed(self, data: bytes) -> list[Job]:
+    def feed(self, data: bytes) -> list[RequestJob]:
         self.conn.receive_data(data, 0.0)
         jobs = []
         while (event := self.conn.next_event()) is not NEED_DATA:
@@ -112,7 +113,7 @@ class Conversation:
                 jobs.append(job)
         return jobs
 
-    def call(self, name: str, id: int = 1) -> list[Job]:
+    def call(self, name: str, id: int = 1) -> list[RequestJob]:
         return self.feed(CALL % (id, name.encode()))
 
     def said(self) -> list[Any]:
@@ -125,7 +126,7 @@ class Conversation:
 
 
 def run(awaitable: Any) -> Any:
-    """The value of a coroutine that never waits."""
+    """Return the value of a coroutine that never waits."""
     try:
         next(awaitable.__await__())
     except StopIteration as stop:
@@ -133,37 +134,37 @@ def run(awaitable: Any) -> Any:
     raise AssertionError("it waits")
 
 
-def test_a_plain_function_is_answered_at_once() -> None:
+def test_plain_function_runs_without_job() -> None:
     talk = Conversation()
     assert talk.call("plain") == []
     assert talk.text() == ("plain", False)
 
 
-def test_a_context_is_made_for_who_wants_one() -> None:
+def test_context_parameter_is_filled_in() -> None:
     talk = Conversation()
     talk.call("who", 5)
     assert talk.text() == ("5 the value", False)
 
 
-def test_an_async_function_is_a_job() -> None:
+def test_async_function_is_job() -> None:
     talk = Conversation()
     (job,) = talk.call("later", 3)
-    assert repr(job) == "<Job tools/call id=3>"
+    assert repr(job) == "<RequestJob tools/call id=3>"
     assert repr(talk.service) == f"<Service of {talk.server!r}, 1 jobs>"
-    job.done(run(job))
+    job.done(run(job.run()))
     job.dropped()
     assert talk.service.idle
     assert talk.text() == ("later 3", False)
 
 
-def test_a_thread_is_a_job() -> None:
+def test_thread_function_is_job() -> None:
     talk = Conversation()
     (job,) = talk.call("blocking")
-    job.done(run(job))
+    job.done(run(job.run()))
     assert talk.text() == ("blocking", False)
 
 
-def test_a_cancelled_job_is_stopped_and_says_nothing() -> None:
+def test_job_cancelled_by_client_sends_nothing() -> None:
     talk = Conversation()
     (job,) = talk.call("later", 3)
     stopped: list[str] = []
@@ -175,16 +176,16 @@ def test_a_cancelled_job_is_stopped_and_says_nothing() -> None:
     assert talk.service.idle
 
 
-def test_a_cancellation_finds_no_job() -> None:
+def test_cancellation_after_result_is_ignored() -> None:
     talk = Conversation()
     (job,) = talk.call("later", 3)
-    assert talk.feed(CANCEL % 3) == []  # nobody runs it yet: stopping it does nothing
+    assert talk.feed(CANCEL % 3) == []  # no task runs it yet: stopping it does nothing
     job.done(CallToolResult(content=[]))
     assert talk.said() == []
     assert talk.feed(CANCEL % 3) == []
 
 
-def test_a_job_that_we_stop_is_answered() -> None:
+def test_job_stopped_by_server_sends_error() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
     job.dropped()
@@ -202,7 +203,7 @@ def test_a_job_that_we_stop_is_answered() -> None:
         ("unspeakable", "The tool failed with an internal error (reference R1)."),
     ],
 )
-def test_a_fault_is_told_to_the_log_only(tool: str, text: str) -> None:
+def test_handler_raising_is_logged_under_reference(tool: str, text: str) -> None:
     talk = Conversation()
     talk.call(tool)
     assert talk.text() == (text, True)
@@ -211,7 +212,7 @@ def test_a_fault_is_told_to_the_log_only(tool: str, text: str) -> None:
     assert talk.text() == ("plain", False)
 
 
-def test_what_was_raised_for_the_peer_is_no_fault() -> None:
+def test_error_raised_for_peer_is_not_logged() -> None:
     talk = Conversation()
     talk.call("ToolError")
     assert talk.text() == ("told", True)
@@ -221,7 +222,7 @@ def test_what_was_raised_for_the_peer_is_no_fault() -> None:
     assert talk.reports == []
 
 
-def test_error_data_that_cannot_be_said() -> None:
+def test_error_data_not_encodable_is_internal_error() -> None:
     talk = Conversation()
     talk.call("McpErrorData")
     (message,) = talk.said()
@@ -229,14 +230,14 @@ def test_error_data_that_cannot_be_said() -> None:
     assert len(talk.reports) == 1
 
 
-def test_a_job_that_fails() -> None:
+def test_job_failed_sends_tool_error() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
     job.failed(ZeroDivisionError())
     assert talk.text() == ("The tool failed with an internal error (reference R1).", True)
 
 
-def test_a_job_that_we_stop_because_the_server_ends() -> None:
+def test_job_dropped_during_shutdown_is_busy() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
     talk.conn.wind_down()
@@ -245,7 +246,7 @@ def test_a_job_that_we_stop_because_the_server_ends() -> None:
     assert message["error"] == {"code": 429, "message": "the server is being shut down"}
 
 
-def test_a_job_whose_answer_cannot_be_sent() -> None:
+def test_job_result_not_encodable_is_internal_error() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
     job.done(object())
@@ -254,7 +255,7 @@ def test_a_job_whose_answer_cannot_be_sent() -> None:
     assert [type(exc) for _, exc in talk.reports] == [TypeError]
 
 
-def test_an_exception_that_cannot_even_be_told() -> None:
+def test_exception_whose_str_raises_is_internal_error() -> None:
     class Mute(ToolError):
         def __str__(self) -> str:
             raise ZeroDivisionError
@@ -267,18 +268,29 @@ def test_an_exception_that_cannot_even_be_told() -> None:
     assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
 
 
-def test_a_cancellation_of_what_is_no_job() -> None:
+def test_connection_closed_detaches_service_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    detached: list[object] = []
+    monkeypatch.setattr(talk.server, "detach", detached.append)
+    talk.conn.close()
+    talk.feed(b"")
+    assert detached == [talk.service]
+    talk.service.close()
+    assert detached == [talk.service]
+
+
+def test_cancellation_of_unknown_request_is_ignored() -> None:
     assert Conversation().service.take(RequestCancelled(9)) is None
 
 
-def test_an_unknown_tool() -> None:
+def test_unknown_tool_is_invalid_params() -> None:
     talk = Conversation()
     talk.call("nobody")
     (message,) = talk.said()
     assert message["error"] == {"code": -32602, "message": "Unknown tool: nobody"}
 
 
-def test_a_fault_of_the_registry_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registry_raising_is_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = Conversation()
 
     def broken(request: RequestReceived) -> Any:
@@ -290,7 +302,7 @@ def test_a_fault_of_the_registry_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
 
 
-def test_a_runtime_that_only_keeps_a_log_numbers_its_faults() -> None:
+def test_runtime_with_report_only_numbers_references() -> None:
     class Bare(Runtime):
         def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
             talk.reports.append((reference, exc))
@@ -301,13 +313,13 @@ def test_a_runtime_that_only_keeps_a_log_numbers_its_faults() -> None:
     assert talk.text() == ("The tool failed with an internal error (reference 1).", True)
     (job,) = talk.call("blocking", 2)
     with pytest.raises(TypeError, match="does not start threads") as caught:
-        run(job)
+        run(job.run())
     job.failed(caught.value)
     assert talk.text() == ("The tool failed with an internal error (reference 2).", True)
     assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
 
 
-# -- Asking the client: how is in test_asking.py ---------------------------------------------------------------------------
+# -- Input (see also test_asking.py) ---------------------------------------------------------------------------
 
 
 def asking(*, middleware: Any = None) -> Server:
@@ -356,7 +368,7 @@ def asking(*, middleware: Any = None) -> Server:
 
 @pytest.mark.requirement("MRTR-2")
 @pytest.mark.parametrize("tool", ["stubborn", "clumsy", "grouped"])
-def test_what_was_asked_wins_over_what_the_handler_made_of_it(tool: str) -> None:
+def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
     stage = Stage(asking(), E)
     (message,) = stage.calls(tool)
     assert message["result"]["resultType"] == "input_required"
@@ -369,7 +381,7 @@ def test_what_was_asked_wins_over_what_the_handler_made_of_it(tool: str) -> None
     [("prompts/get", {"name": "told"}, "messages"), ("resources/read", {"uri": "roots:all"}, "contents")],
 )
 @pytest.mark.parametrize("version", [D, E])
-def test_prompts_and_resources_ask_too(version: str, method: str, params: Any, member: str) -> None:
+def test_prompts_and_resources_may_ask_for_input(version: str, method: str, params: Any, member: str) -> None:
     stage = Stage(asking(), version)
     stage.asks(1, method, **params)
     (message,) = stage.said()
@@ -385,7 +397,7 @@ def test_prompts_and_resources_ask_too(version: str, method: str, params: Any, m
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_middleware_sees_each_run(version: str) -> None:
+def test_middleware_sees_each_run_of_handler(version: str) -> None:
     seen: list[str] = []
 
     async def watch(context: Context, proceed: Any) -> Any:
@@ -417,8 +429,8 @@ def test_middleware_sees_each_run(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_middleware_puts_off(version: str) -> None:
-    """Under load, say: nothing is run, and the client comes back."""
+def test_middleware_may_return_input_required(version: str) -> None:
+    """As under load: nothing runs, and the client retries later."""
     calls: list[str | None] = []
 
     async def busy(context: Context, proceed: Any) -> Any:
@@ -443,7 +455,7 @@ def test_middleware_puts_off(version: str) -> None:
     assert calls == [None, "1", "2"]
 
 
-def test_a_state_is_looked_at_before_middleware() -> None:
+def test_request_state_is_verified_before_middleware() -> None:
     async def refuse(context: Context, proceed: Any) -> Any:
         raise AssertionError("it must not run")
 
@@ -471,14 +483,14 @@ def by_hand() -> Server:
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_plain_function_asks_by_hand(version: str) -> None:
+def test_plain_function_may_return_input_required(version: str) -> None:
     stage = Stage(by_hand(), version)
     assert stage.whole_call("plain", {"roots": []})["result"]["content"][0]["text"] == "0 roots"
     assert stage.service.idle
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_questions_that_cannot_be_put(version: str) -> None:
+def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
     stage = Stage(by_hand(), version, {"elicitation": {"url": {}}})
     (answer,) = stage.calls("plain")
     assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
@@ -487,7 +499,7 @@ def test_questions_that_cannot_be_put(version: str) -> None:
     assert [str(exc) for exc in stage.runtime.reports] == ["elicitation/create: url is no http or https URL"]
 
 
-def test_jobs_that_wait_for_an_answer_are_stopped() -> None:
+def test_stop_cancels_jobs_that_wait_for_input() -> None:
     stage = Stage(asking(), D)
     stage.asks(1, "prompts/get", name="told")
     assert stage.said()
@@ -503,7 +515,7 @@ def test_jobs_that_wait_for_an_answer_are_stopped() -> None:
     assert answer["error"]["message"] == "the request was cancelled"
 
 
-# -- Telling that a page was visited ----------------------------------------------------------------------------------------
+# -- Visited pages ----------------------------------------------------------------------------------------
 
 
 def visiting() -> Server:
@@ -525,7 +537,7 @@ def visiting() -> Server:
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
 @pytest.mark.parametrize("tool", ["page", "first"])
-def test_who_was_asked_is_told(tool: str) -> None:
+def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
     server = visiting()
     asked, other = Stage(server, D), Stage(server, D)
     assert asked.calls(tool, arguments={"name": "v1"})
@@ -539,7 +551,7 @@ def test_who_was_asked_is_told(tool: str) -> None:
 
 @pytest.mark.requirement("ELIC-17")
 @pytest.mark.parametrize("tool", ["page", "first"])
-def test_where_there_is_no_such_notification_nobody_is_told(tool: str) -> None:
+def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
     server = visiting()
     stage = Stage(server, E)
     assert "elicitationId" not in str(stage.calls(tool, arguments={"name": "v1"}))
@@ -547,7 +559,7 @@ def test_where_there_is_no_such_notification_nobody_is_told(tool: str) -> None:
     assert stage.said() == []
 
 
-def test_who_has_gone_is_not_told() -> None:
+def test_page_visited_after_close_sends_nothing() -> None:
     server = visiting()
     stage = Stage(server, D)
     assert stage.calls("first", arguments={"name": "v1"})
@@ -561,7 +573,7 @@ def test_who_has_gone_is_not_told() -> None:
     assert gone.said() == []
 
 
-def test_the_oldest_of_many_pages_are_forgotten() -> None:
+def test_pages_over_limit_forget_oldest() -> None:
     server = visiting()
     stage = Stage(server, D)
     for n in range(1_001):

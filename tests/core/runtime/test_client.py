@@ -1,4 +1,4 @@
-"""`Caller`: a client without a runtime. Here a call is carried by a test, which plays the server and says what time it is."""
+"""`AbstractClient`, in which a test is the runtime, the server and the clock."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ import pytest
 
 from mcp_core import (
     DIALECTS,
-    Answering,
-    Caller,
-    CallerOptions,
-    CallOptions,
     ChangesMissed,
     ConnectionLost,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
     Role,
-    Steps,
-    Waiter,
-    client_config,
 )
 from mcp_core import types as t
 from mcp_core._cache import _INVALIDATES
+from mcp_core.runtime import AbstractClient, CallerOptions, CallOptions, Job, Steps, Waiter, client_config
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -40,9 +34,10 @@ from tests.core.helpers import (
     only,
     result,
 )
+from tests.core.runtime.stepping import steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     Call = Coroutine[Any, Any, Any]
 
@@ -53,7 +48,7 @@ OFFERS: Message = {"tools": {}, "resources": {}, "prompts": {}, "completions": {
 
 
 class ByHand(Waiter[T]):
-    """Waits for nothing: the test goes on when it likes."""
+    """A call that no task waits for: the test looks whether it is done."""
 
     def wake(self) -> None:
         pass
@@ -68,7 +63,7 @@ def rest() -> Generator[None, None, None]:
 
 
 class Sleep:
-    """Says for how long it would."""
+    """A sleep that shows its number of seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -77,8 +72,8 @@ class Sleep:
         yield self._seconds
 
 
-class Played(Caller):
-    """A client that the test plays the server of. `now` is the time, `reports` what it would put into the log."""
+class Played(AbstractClient):
+    """A client whose server is the test. `now` is the time, `reports` are its log entries."""
 
     def __init__(self, version: str, **options: Any) -> None:
         self.now = 1000.0
@@ -86,7 +81,7 @@ class Played(Caller):
         told: CallerOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
         super().__init__(client_config(told), told, lambda: self.now, Sleep)
         self.talk = Talk(self._conn)
-        self.work: list[Answering] = []  # what it would run in tasks
+        self.work: list[Job] = []  # what a driver would run in tasks
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         waiter = ByHand(self._send, self._clock, steps, options)
@@ -95,38 +90,36 @@ class Played(Caller):
             await rest()
         return waiter.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        self.work.append(answering)
+    def _start_job(self, job: Job) -> None:
+        self.work.append(job)
 
     def works(self) -> list[float]:
-        """Do what is to be done in tasks, one after the other; gives for how long each slept."""
+        """Run all jobs, one after the other. Return for how many seconds each slept."""
         slept: list[float] = []
         while self.work:
-            answering = self.work.pop(0)
+            job = self.work.pop(0)
+            steps = steps_of(job.run)
             try:
-                slept.append(answering.__await__().send(None))
+                slept.append(steps.send(None))
             except StopIteration as end:
-                answering.done(end.value)
-            except Exception as exc:  # noqa: BLE001 - whatever it is
-                answering.failed(exc)
+                job.done(end.value)
+            except Exception as exc:  # noqa: BLE001 - as a driver does
+                job.failed(exc)
             else:
-                answering.done(None)
-            answering.dropped()
+                job.done(None)
+            job.dropped()
         return slept
 
     def _pump(self) -> None:
         for event in self.talk.events():
-            self._take(event)
+            self._handle_event(event)
 
     def _report(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
 
     def hears(self, *messages: Message) -> None:
         for event in self.talk.hears(*messages):
-            self._take(event)
+            self._handle_event(event)
 
     def open(self, offers: Message) -> None:
         self._open()
@@ -148,7 +141,10 @@ def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
 
 
 def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
-    """What comes of `call`, whose requests get these answers, in this order; and the requests. An exception is an error."""
+    """Respond to the requests of `call` in this order. Return its result and the requests.
+
+    An exception stands for an error response.
+    """
     asked: list[Message] = []
     left = list(answers)
     try:
@@ -170,7 +166,7 @@ def value(client: Played, call: Call, *answers: Any) -> Any:
 
 
 def params(request: Message) -> Any:
-    """Its params without what each request of 2026-07-28 says about the client."""
+    """Return the params without the `_meta` that each request of 2026-07-28 carries."""
     found = dict(request.get("params", {}))
     found.pop("_meta", None)
     return found
@@ -181,7 +177,7 @@ def params(request: Message) -> Any:
 CONTENT: Message = {"content": [{"type": "text", "text": "x"}]}
 MESSAGES: Message = {"messages": []}
 
-CALLS: list[tuple[Callable[[Caller], Call], str, Any, Message, Any]] = [
+CALLS: list[tuple[Callable[[AbstractClient], Call], str, Any, Message, Any]] = [
     (
         lambda client: client.call_tool("t"),
         "tools/call",
@@ -240,8 +236,8 @@ CALLS: list[tuple[Callable[[Caller], Call], str, Any, Message, Any]] = [
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("call", "method", "sent", "answer", "gives"), CALLS)
-def test_a_call(
-    version: str, call: Callable[[Caller], Call], method: str, sent: Any, answer: Message, gives: Any
+def test_call_sends_request_and_returns_result(
+    version: str, call: Callable[[AbstractClient], Call], method: str, sent: Any, answer: Message, gives: Any
 ) -> None:
     client = opened(version)
     found, [asked] = told(client, call(client), answer)
@@ -249,7 +245,7 @@ def test_a_call(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_ping_is_what_the_revision_has_for_it(version: str) -> None:
+def test_ping_uses_method_of_revision(version: str) -> None:
     client = opened(version)
     method, answer = "ping", {}
     if version == E:
@@ -259,7 +255,7 @@ def test_a_ping_is_what_the_revision_has_for_it(version: str) -> None:
         assert asked["method"] == method
 
 
-def test_what_a_call_is_told_goes_with_its_request() -> None:
+def test_call_options_are_sent_with_request() -> None:
     client = opened(D)
     assert client.peer.dialect.version == D
     assert repr(client) == f"<Played of {client.talk.conn!r}>"
@@ -268,7 +264,7 @@ def test_what_a_call_is_told_goes_with_its_request() -> None:
     assert asked["params"]["_meta"] == {"com.example/word": "x", "progressToken": asked["id"]}
 
 
-def test_a_request_that_is_not_sent() -> None:
+def test_call_that_cannot_be_sent_raises() -> None:
     client = opened(D, {"tools": {}})
     with pytest.raises(LocalProtocolError, match="prompts"):
         value(client, client.list_prompts())
@@ -276,22 +272,22 @@ def test_a_request_that_is_not_sent() -> None:
         value(client, client.list_tools(timeout=-1))
     client._conn.close()
     for event in client.talk.events():
-        client._take(event)
+        client._handle_event(event)
     with pytest.raises(ConnectionLost, match="the client was closed"):
         value(client, client.ping())
     assert client.talk.says() == []
 
 
-def test_who_no_longer_waits_tells_the_server() -> None:
+def test_call_ended_early_cancels_request() -> None:
     client = opened(D)
     waiter: ByHand[Any] = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
-    client._drop(waiter)  # before anything was asked
+    client._end_call(waiter)  # before anything was asked
     waiter.begin()
     asked = only(client.talk.says())
-    client._drop(waiter)
+    client._end_call(waiter)
     cancelled = only(client.talk.says())
     assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
-    client._drop(waiter)
+    client._end_call(waiter)
     assert client.talk.says() == []
 
 
@@ -314,11 +310,11 @@ def names(tools: list[t.Tool]) -> str:
 @pytest.mark.parametrize(
     ("call", "method", "member", "item"),
     [
-        (Caller.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
-        (Caller.list_prompts, "prompts/list", "prompts", {"name": "a"}),
-        (Caller.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
+        (AbstractClient.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
+        (AbstractClient.list_prompts, "prompts/list", "prompts", {"name": "a"}),
+        (AbstractClient.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
         (
-            Caller.list_resource_templates,
+            AbstractClient.list_resource_templates,
             "resources/templates/list",
             "resourceTemplates",
             {"uriTemplate": "a:{b}", "name": "a"},
@@ -326,7 +322,7 @@ def names(tools: list[t.Tool]) -> str:
     ],
 )
 @pytest.mark.parametrize("version", [A, E])
-def test_all_pages_of_each_list(
+def test_list_several_pages_returns_all_items(
     version: str, call: Callable[..., Call], method: str, member: str, item: Message
 ) -> None:
     client = opened(version)
@@ -339,7 +335,7 @@ def test_all_pages_of_each_list(
 
 @pytest.mark.requirement("CACHE-9")
 @pytest.mark.parametrize("version", [D, E])
-def test_a_cursor_that_is_refused_is_a_reason_to_begin_once_more(version: str) -> None:
+def test_list_unknown_cursor_restarts_once(version: str) -> None:
     client = opened(version)
     answers = [page("a", cursor="1"), page("b", cursor="2"), NO_CURSOR, page("c", cursor="3"), page("d")]
     found, asked = told(client, client.list_tools(), *answers)
@@ -358,14 +354,14 @@ def test_a_cursor_that_is_refused_is_a_reason_to_begin_once_more(version: str) -
         [page("a", cursor="1"), {"tools": 5}],
     ],
 )
-def test_a_list_that_fails_otherwise_fails(answers: list[Message]) -> None:
+def test_list_other_error_raises(answers: list[Message]) -> None:
     client = opened(D)
     with pytest.raises((PeerError, RemoteProtocolError)):
         value(client, client.list_tools(), *answers)
     assert client.talk.says() == []
 
 
-# -- What is kept ------------------------------------------------------------------------------------------------------------
+# -- Cache ------------------------------------------------------------------------------------------------------------
 
 LONG = 60_000  # milliseconds
 
@@ -374,17 +370,17 @@ LONG = 60_000  # milliseconds
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        (Caller.list_tools, page("a", ttl=LONG)),
-        (Caller.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
-        (Caller.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
-        (Caller.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
+        (AbstractClient.list_tools, page("a", ttl=LONG)),
+        (AbstractClient.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
+        (AbstractClient.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
+        (AbstractClient.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
         (
             lambda client: client.read_resource("a:b"),
             {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG},
         ),
     ],
 )
-def test_what_is_fresh_is_not_asked_again(call: Callable[[Played], Call], answer: Message) -> None:
+def test_cached_result_fresh_sends_nothing(call: Callable[[Played], Call], answer: Message) -> None:
     client = opened(E)
     first = value(client, call(client), answer)
     client.now += LONG / 1000 - 0.001
@@ -394,7 +390,7 @@ def test_what_is_fresh_is_not_asked_again(call: Callable[[Played], Call], answer
     assert value(client, call(client), answer) == first
 
 
-def test_what_is_handed_out_is_the_callers_own() -> None:
+def test_cached_result_changed_by_caller_stays_intact() -> None:
     client = opened(E)
     first = value(client, client.list_tools(), page("a", ttl=LONG))
     first[0].input_schema.clear()
@@ -403,7 +399,7 @@ def test_what_is_handed_out_is_the_callers_own() -> None:
     assert second[0].input_schema == {"type": "object"}
 
 
-def test_pages_are_kept_each_for_its_own_time() -> None:
+def test_cached_pages_expire_one_by_one() -> None:
     client = opened(E)
     value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
     client.now += 1
@@ -415,7 +411,7 @@ def test_pages_are_kept_each_for_its_own_time() -> None:
 
 @pytest.mark.requirement("CACHE-9")
 @pytest.mark.parametrize("wrong", [NO_CURSOR, error(0, -32603, "broken"), page("x", cursor="1")])
-def test_pages_that_lead_nowhere_are_dropped(wrong: Message) -> None:
+def test_cached_pages_with_bad_cursor_are_discarded(wrong: Message) -> None:
     client = opened(E)
     value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
     client.now += 1
@@ -433,7 +429,7 @@ def test_pages_that_lead_nowhere_are_dropped(wrong: Message) -> None:
 
 @pytest.mark.requirement("CACHE-10")
 @pytest.mark.parametrize("when", ["afterwards", "before the answer", "between two pages"])
-def test_a_change_is_asked_for(when: str) -> None:
+def test_cached_list_after_change_is_requested_again(when: str) -> None:
     client = opened(E)
     changed = notification("notifications/tools/list_changed")
     call = client.list_tools()
@@ -454,7 +450,7 @@ def test_a_change_is_asked_for(when: str) -> None:
     assert names(value(client, client.list_tools())) == "b"
 
 
-def test_what_is_read_is_asked_again_when_it_was_updated() -> None:
+def test_cached_resource_after_update_is_requested_again() -> None:
     client = opened(E)
     answer = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG}
     value(client, client.read_resource("a:b"), answer)
@@ -464,26 +460,24 @@ def test_what_is_read_is_asked_again_when_it_was_updated() -> None:
 
 
 @pytest.mark.requirement("CACHE-3", "CACHE-7")
-def test_what_is_asked_although_something_is_fresh() -> None:
+def test_cache_fresh_is_bypassed_by_request_and_meta() -> None:
     client, other = opened(E), opened(E)
     fresh = page("a", ttl=LONG)
     value(client, client.list_tools(), fresh)
-    value(
-        client, client.list_tools(meta={"com.example/who": 1}), fresh
-    )  # nobody knows what it means to the server
+    value(client, client.list_tools(meta={"com.example/who": 1}), fresh)  # the server may read the `_meta`
     value(client, client.request("tools/list"), fresh)
     value(other, other.list_tools(), fresh)  # a client of its own, perhaps of another user
     value(client, client.list_tools())
 
 
-def test_what_was_said_with_a_meta_is_not_kept() -> None:
+def test_result_of_call_with_meta_is_not_cached() -> None:
     client = opened(E)
     value(client, client.list_tools(meta={"com.example/who": 1}), page("a", ttl=LONG))
     assert names(value(client, client.list_tools(), page("b"))) == "b"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_without_a_cache_everything_is_asked(version: str) -> None:
+def test_cache_disabled_sends_every_request(version: str) -> None:
     # In the revisions that do not have them, what looks like a hint is none.
     client = opened(version, cache=version in STATEFUL)
     for _ in range(2):
@@ -493,7 +487,7 @@ def test_without_a_cache_everything_is_asked(version: str) -> None:
         value(client, client.list_tools(), error(0))
 
 
-# -- What tools give ---------------------------------------------------------------------------------------------------------
+# -- Output schemas ---------------------------------------------------------------------------------------------------------
 
 WEATHER: Message = {
     "name": "w",
@@ -506,11 +500,11 @@ DOES_NOT: Message = {"content": [], "structuredContent": {"f": 70}}
 
 @pytest.mark.requirement("TOOL-11")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_listed_tool_gives_is_checked(version: str) -> None:
+def test_tool_result_is_checked_against_listed_output_schema(version: str) -> None:
     client = opened(version)
     assert value(client, client.call_tool("w"), DOES_NOT).structured_content == {
         "f": 70
-    }  # nothing was said yet
+    }  # no list was read yet
     value(client, client.list_tools(), {"tools": [WEATHER]})
     assert value(client, client.call_tool("w"), FITS).structured_content == {"c": 21}
     assert value(client, client.call_tool("x"), DOES_NOT).structured_content == {"f": 70}
@@ -528,14 +522,14 @@ def test_what_a_listed_tool_gives_is_checked(version: str) -> None:
     value(client, client.call_tool("w"), DOES_NOT)
 
 
-def test_the_tools_may_be_others_after_something_was_missed() -> None:
+def test_output_schemas_after_missed_changes_are_forgotten() -> None:
     client = opened(D)
     value(client, client.list_tools(), {"tools": [WEATHER]})
-    client._take(ChangesMissed())
+    client._handle_event(ChangesMissed())
     value(client, client.call_tool("w"), DOES_NOT)
 
 
-def test_what_tools_give_is_known_from_a_list_that_was_kept_too() -> None:
+def test_output_schemas_are_learned_from_cached_list() -> None:
     client = opened(E)
     value(client, client.list_tools(), {"tools": [WEATHER], "ttlMs": LONG})
     value(client, client.list_tools())
@@ -564,7 +558,7 @@ PROMPT, TEMPLATE = {"type": "ref/prompt", "name": "p"}, {"type": "ref/resource",
         (t.PromptReference("p", title="P"), PROMPT | {"title": "P"}),
     ],
 )
-def test_completion(version: str, ref: Any, sent: Message) -> None:
+def test_complete_sends_reference_and_arguments(version: str, ref: Any, sent: Message) -> None:
     client = opened(version)
     call = client.complete(ref, "city", "Os", arguments={"country": "NO"}, timeout=5)
     answer = {"completion": {"values": ["Oslo"], "total": 7, "hasMore": True}}
@@ -578,7 +572,7 @@ def test_completion(version: str, ref: Any, sent: Message) -> None:
     assert (asked["method"], params(asked)) == ("completion/complete", expected)
 
 
-def test_completion_without_settled_arguments() -> None:
+def test_complete_without_arguments_sends_no_context() -> None:
     client = opened(E)
     nothing: dict[str, str] = {}
     for arguments in (None, nothing):
@@ -588,7 +582,7 @@ def test_completion_without_settled_arguments() -> None:
 
 
 @pytest.mark.parametrize(("version", "asks"), [(A, True), (B, False), (E, False)])
-def test_completion_by_a_server_that_did_not_declare_it(version: str, asks: bool) -> None:
+def test_complete_undeclared_capability_depends_on_revision(version: str, asks: bool) -> None:
     client = opened(version, {"prompts": {}})
     call = client.complete("p", "a", "")
     if asks:  # there was no such capability then
@@ -607,7 +601,7 @@ def message(level: str = "info", **more: Any) -> Message:
 
 @pytest.mark.requirement("LOG-2")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_log_messages_are_heard(version: str) -> None:
+def test_on_log_gets_log_messages(version: str) -> None:
     heard: list[t.LoggingMessageParams] = []
     client = opened(version, on_log=heard.append)
     client.hears(message("emergency", logger="l"), message("no level"), notification("notifications/nobody"))
@@ -617,7 +611,7 @@ def test_log_messages_are_heard(version: str) -> None:
     assert silent.reports == []
 
 
-def test_log_messages_are_heard_before_the_conversation_is_open() -> None:
+def test_on_log_before_open_gets_log_messages() -> None:
     heard: list[t.LoggingMessageParams] = []
     client = Played(D, on_log=heard.append)
     client._open()
@@ -625,7 +619,7 @@ def test_log_messages_are_heard_before_the_conversation_is_open() -> None:
     assert [params.level for params in heard] == ["debug"]
 
 
-def test_that_a_page_is_done_with_is_heard() -> None:
+def test_on_elicitation_complete_is_called() -> None:
     heard: list[t.ElicitationCompleteParams] = []
     client = opened(D, on_elicitation_complete=heard.append)
     client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
@@ -635,7 +629,7 @@ def test_that_a_page_is_done_with_is_heard() -> None:
     assert client.reports == []
 
 
-def test_what_on_log_raises_is_reported_and_ends_nothing() -> None:
+def test_on_log_raising_is_reported_only() -> None:
     raised = KeyError("mine")
 
     def fail(params: t.LoggingMessageParams) -> None:
@@ -650,7 +644,7 @@ def test_what_on_log_raises_is_reported_and_ends_nothing() -> None:
     assert value(client, call).text == "x"
 
 
-def test_what_ends_a_program_is_no_failure_of_on_log() -> None:
+def test_on_log_raising_base_exception_propagates() -> None:
     def fail(params: t.LoggingMessageParams) -> None:
         raise KeyboardInterrupt
 
@@ -660,7 +654,7 @@ def test_what_ends_a_program_is_no_failure_of_on_log() -> None:
 
 
 def levels_said(client: Played) -> list[Message]:
-    """Those that went out as requests of their own."""
+    """Return the log levels that were sent as requests of their own."""
     return [said for said in client.talk.says() if said["method"] == "logging/setLevel"]
 
 
@@ -677,7 +671,7 @@ def levels_said(client: Played) -> list[Message]:
         ({"on_log": print, "log_level": "debug"}, "debug"),
     ],
 )
-def test_the_level_is_said_as_the_revision_says_it(version: str, options: Any, level: str | None) -> None:
+def test_log_level_is_sent_as_revision_defines(version: str, options: Any, level: str | None) -> None:
     client = Played(version, **options)
     client.open(OFFERS)
     said = levels_said(client)
@@ -694,7 +688,7 @@ def test_the_level_is_said_as_the_revision_says_it(version: str, options: Any, l
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_server_without_log_messages_is_not_told_a_level(version: str) -> None:
+def test_log_level_without_logging_capability_is_not_sent(version: str) -> None:
     client = Played(version, on_log=print, log_level="debug")
     client.open({"tools": {}})
     assert levels_said(client) == []
@@ -706,7 +700,7 @@ def test_a_server_without_log_messages_is_not_told_a_level(version: str) -> None
 
 @pytest.mark.requirement("LOG-3")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_the_level_is_changed_by_a_request(version: str) -> None:
+def test_set_log_level_in_old_revisions_sends_request(version: str) -> None:
     client = opened(version, log_level="info")
     found, [asked] = told(client, client.set_log_level("error", timeout=3), {})
     assert found is None
@@ -715,7 +709,7 @@ def test_the_level_is_changed_by_a_request(version: str) -> None:
         value(client, client.set_log_level("debug"), error(0))
 
 
-def test_the_level_is_changed_without_a_request() -> None:
+def test_set_log_level_in_2026_is_sent_with_next_request() -> None:
     client = opened(E, log_level="info")
     assert told(client, client.set_log_level("error")) == (None, [])
     _, [asked] = told(client, client.call_tool("t"), CONTENT)
@@ -728,7 +722,7 @@ def test_the_level_is_changed_without_a_request() -> None:
 
 
 @pytest.mark.parametrize("level", ["loud", "INFO", "", 3, ["info"]])
-def test_a_level_that_there_is_not(level: Any) -> None:
+def test_set_log_level_unknown_raises(level: Any) -> None:
     if level:
         with pytest.raises(ValueError, match="there is no log level"):
             Played(D, log_level=level)
@@ -741,7 +735,7 @@ def test_a_level_that_there_is_not(level: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "reported"), [({}, None), (error(0), PeerError), ([], RemoteProtocolError), (None, None)]
 )
-def test_what_became_of_the_level_is_told_if_it_went_wrong(answer: Any, reported: Any) -> None:
+def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> None:
     client = Played(D, log_level="debug")
     client.open(OFFERS)
     [said] = levels_said(client)
@@ -753,35 +747,35 @@ def test_what_became_of_the_level_is_told_if_it_went_wrong(answer: Any, reported
     else:
         client.hears(result(said["id"], answer))
     assert [(problem, type(exc)) for problem, exc in client.reports] == (
-        [("the server did not take the log level", reported)] if reported else []
+        [("the server rejected the log level", reported)] if reported else []
     )
 
 
 # -- Opening -----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_verdict_saves_the_probe() -> None:
+def test_open_with_known_peer_sends_no_probe() -> None:
     first = opened(E, {"tools": {}, "logging": {}})
     second = Played(E, verdict=first.peer, log_level="debug")
     second._open()
     for event in second.talk.events():
-        second._take(event)
+        second._handle_event(event)
     assert second.talk.says() == []
     _, [asked] = told(second, second.call_tool("t"), CONTENT)
     assert asked["params"]["_meta"][LEVEL] == "debug"
 
 
-def test_after_a_failed_opening_it_tells_whether_to_try_again() -> None:
+def test_versions_without_probe_after_failed_probe() -> None:
     options: CallerOptions = {"versions": [E, D, C]}
     client = Played(D, **options)
     client._open()
     client._conn.receive_data(b"", 0.0)
     for event in client.talk.events():
-        client._take(event)
+        client._handle_event(event)
     assert client.versions_without_probe == [D, C]
 
 
-def test_every_notification_that_it_knows_is_one_of_the_protocol() -> None:
+def test_notification_names_exist_in_protocol() -> None:
     known = {row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()}
     assert {*_INVALIDATES, "notifications/message"} <= known
 
@@ -799,7 +793,7 @@ def sent_headers(client: Played) -> Any:
     return [out.headers for out in client._conn.messages_to_send()]
 
 
-def test_headers_of_a_call() -> None:
+def test_call_headers_are_sent() -> None:
     client = with_headers(E)
     call = client.list_tools(headers={"X-A": "1"})
     call.send(None)
@@ -807,21 +801,21 @@ def test_headers_of_a_call() -> None:
     call.close()
 
 
-def test_what_has_headers_is_always_asked() -> None:
+def test_call_with_headers_bypasses_cache() -> None:
     client = with_headers(E)
     value(client, client.list_tools(), page("a", ttl=LONG))
     assert len(told(client, client.list_tools(headers={"X-A": "1"}), page("b", ttl=LONG))[1]) == 1
     assert names(value(client, client.list_tools())) == "a"
 
 
-def test_headers_go_nowhere_on_a_pipe() -> None:
+def test_call_headers_without_http_raise() -> None:
     client = opened(E)
-    with pytest.raises(LocalProtocolError, match="nowhere on a pipe"):
+    with pytest.raises(LocalProtocolError, match="sends no headers"):
         told(client, client.ping(headers={"X-A": "1"}))
     told(client, client.ping(headers={}), {"supportedVersions": [E], "capabilities": {}})
 
 
-def test_a_header_that_cannot_be_sent() -> None:
+def test_call_header_invalid_raises() -> None:
     client = with_headers(E)
     with pytest.raises(ValueError, match="Mcp-Name is set by the protocol"):
         told(client, client.ping(headers={"Mcp-Name": "1"}))
@@ -829,7 +823,7 @@ def test_a_header_that_cannot_be_sent() -> None:
 
 @pytest.mark.requirement("HDR-14")
 @pytest.mark.parametrize("cache", [True, False])
-def test_who_does_not_know_what_is_in_headers_asks_and_calls_again(cache: bool) -> None:
+def test_header_mismatch_lists_tools_and_retries(cache: bool) -> None:
     client = with_headers(E, cache=cache)
     value(client, client.list_tools(), page("t", ttl=LONG))
     answers: tuple[Message, ...] = (error(0, -32020, "Header mismatch"), page("t", ttl=LONG), {"content": []})
@@ -848,7 +842,7 @@ def test_who_does_not_know_what_is_in_headers_asks_and_calls_again(cache: bool) 
         (False, E, [error(0, -32020, "no")]),
     ],
 )
-def test_no_other_refusal_is_tried_again(headers: bool, version: str, answers: list[Any]) -> None:
+def test_tool_call_other_error_is_not_retried(headers: bool, version: str, answers: list[Any]) -> None:
     client = opened(version)
     client._conn.has_headers = headers
     with pytest.raises(PeerError, match="no"):
@@ -857,7 +851,7 @@ def test_no_other_refusal_is_tried_again(headers: bool, version: str, answers: l
 
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("changed", [True, False])
-def test_a_new_session_is_told_the_log_level(version: str, changed: bool) -> None:
+def test_new_session_gets_log_level(version: str, changed: bool) -> None:
     client = opened(version, log_level="error")
     if changed:
         value(client, client.set_log_level("debug"), {})
@@ -872,7 +866,7 @@ def test_a_new_session_is_told_the_log_level(version: str, changed: bool) -> Non
     )
 
 
-def test_a_new_session_may_have_other_tools() -> None:
+def test_new_session_forgets_output_schemas() -> None:
     client = opened(D)
     value(client, client.list_tools(), {"tools": [WEATHER]})
     client._conn.renew(client.now)

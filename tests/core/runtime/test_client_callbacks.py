@@ -1,4 +1,4 @@
-"""Answering what a server asks: what callbacks give and what it becomes, without tasks: a test runs each answer when it likes."""
+"""`ClientCallbacks`, `ServerInitiatedRequests` and `InputWait`, whose jobs the test runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from mcp_core import Answering, LocalProtocolError, McpError, RequestReceived, Role, Waiter, answer_form
+from mcp_core import LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core._answering import OpenQuestions, OurTurn, Respondent
+from mcp_core._caller_options import callback_capabilities
+from mcp_core.runtime import CallbackJob, Waiter, answer_form
+from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
 from tests.core.helpers import STATEFUL, A, B, D, Message, Talk, client_config, only, opened, request
 from tests.core.questions import (
     ALICE,
@@ -27,25 +29,16 @@ from tests.core.questions import (
     dialogue,
     form,
 )
+from tests.core.runtime.stepping import result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
+    from collections.abc import Generator
 
     from mcp_core import FormSchema
 
-URLS = t.ElicitationCapability(form={}, url={})
-
-
-def outcome(awaitable: Awaitable[Any]) -> Any:
-    """What comes of it, which waits for nothing."""
-    steps = awaitable.__await__()
-    with pytest.raises(StopIteration) as end:
-        next(steps)
-    return end.value.value
-
 
 def give(value: Any, *, later: bool = False) -> Any:
-    """A callback that gives `value`, or raises it; `later` by something to await."""
+    """Make a callback that returns `value`, or raises it; with `later` it is awaited."""
 
     def said() -> Any:
         if isinstance(value, BaseException):
@@ -59,56 +52,13 @@ def give(value: Any, *, later: bool = False) -> Any:
 
 
 def asked(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
-    """What becomes of what a callback gives."""
+    """Return the response of a callback that returns `value`."""
     callback = give(value, later=later)
-    respondent = Respondent({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
-    return outcome(respondent.answer(question))
+    callbacks = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    return result_of(callbacks.respond(question))
 
 
-# -- What is declared ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "declared"),
-    [
-        ({}, {}),
-        ({"on_elicit": None, "on_sample": None, "on_roots": None, "elicitation": None, "sampling": None}, {}),
-        ({"on_elicit": print}, {"elicitation": t.ElicitationCapability()}),
-        ({"on_elicit": print, "elicitation": URLS}, {"elicitation": URLS}),
-        ({"on_sample": print}, {"sampling": t.SamplingCapability()}),
-        (
-            {"on_sample": print, "sampling": t.SamplingCapability(tools={})},
-            {"sampling": t.SamplingCapability(tools={})},
-        ),
-        ({"on_roots": []}, {"roots": t.RootsCapability(list_changed=True)}),
-        ({"on_roots": list}, {"roots": t.RootsCapability(list_changed=True)}),
-    ],
-)
-def test_what_is_declared_is_what_there_is_a_callback_for(options: Any, declared: Any) -> None:
-    respondent = Respondent(options)
-    assert respondent.capabilities == t.ClientCapabilities(**declared)
-    assert repr(respondent) == f"<Respondent with {respondent.capabilities}>"
-
-
-@pytest.mark.requirement("ROOT-3")
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"elicitation": URLS}, ValueError, "elicitation needs on_elicit"),
-        ({"sampling": t.SamplingCapability(), "on_elicit": print}, ValueError, "sampling needs on_sample"),
-        ({"on_roots": ["http://x/"]}, ValueError, "no file:// URI"),
-        ({"on_roots": ["/home"]}, ValueError, "no file:// URI"),
-        ({"on_roots": [PurePosixPath("relative")]}, ValueError, "relative"),
-        ({"on_roots": [t.Root("file:///a"), t.Root("x:/")]}, ValueError, "no file:// URI"),
-        ({"on_roots": "file:///home"}, TypeError, "several places"),
-    ],
-)
-def test_options_that_are_wrong(options: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        Respondent(options)
-
-
-# -- What callbacks give -------------------------------------------------------------------------------------------------------
+# -- Values of callbacks -------------------------------------------------------------------------------------------------------
 
 ACCEPT, DECLINE = t.ElicitResult(action="accept"), t.ElicitResult(action="decline")
 CANCEL = t.ElicitResult(action="cancel")
@@ -147,31 +97,34 @@ ANSWERS: list[tuple[t.InputRequest, Any, Any]] = [
 @pytest.mark.requirement("ELIC-11")
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize(("question", "given", "answer"), ANSWERS)
-def test_what_a_callback_gives(question: t.InputRequest, given: Any, answer: Any, later: bool) -> None:
+def test_callback_value_becomes_response(
+    question: t.InputRequest, given: Any, answer: Any, later: bool
+) -> None:
     assert asked(question, given, later=later) == answer
 
 
-def test_what_a_callback_is_given() -> None:
+def test_callback_gets_params() -> None:
     heard: list[Any] = []
 
     def hear(*args: Any) -> Any:
         heard.append(args)
         return None if args else []
 
-    respondent = Respondent({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
-    outcome(respondent.answer(NAME))
+    callbacks = ClientCallbacks({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
+    result_of(callbacks.respond(NAME))
     with pytest.raises(McpError):
-        outcome(respondent.answer(MODEL))
-    outcome(respondent.answer(ROOTS))
+        result_of(callbacks.respond(MODEL))
+    result_of(callbacks.respond(ROOTS))
     assert heard == [(NAME.params,), (MODEL.params,), ()]
 
 
-def test_a_list_of_roots_is_looked_at_each_time() -> None:
+def test_roots_list_is_read_at_each_request() -> None:
     places = ["file:///a"]
-    respondent = Respondent({"on_roots": places})
-    assert outcome(respondent.answer(ROOTS)) == t.ListRootsResult(roots=[t.Root("file:///a")])
+    callbacks = ClientCallbacks({"on_roots": places})
+    assert result_of(callbacks.respond(ROOTS)) == t.ListRootsResult(roots=[t.Root("file:///a")])
     places.append("file:///b")
-    assert len(outcome(respondent.answer(ROOTS)).roots) == 2
+    second: Any = result_of(callbacks.respond(ROOTS))
+    assert len(second.roots) == 2
 
 
 @pytest.mark.requirement("ELIC-10", "ERR-4")
@@ -192,7 +145,7 @@ def test_a_list_of_roots_is_looked_at_each_time() -> None:
     ],
 )
 @pytest.mark.parametrize("later", [False, True])
-def test_what_is_no_answer(
+def test_callback_value_invalid_raises(
     question: t.InputRequest, given: Any, error: type[Exception], words: str, later: bool
 ) -> None:
     with pytest.raises(error, match=words):
@@ -215,15 +168,15 @@ def test_what_is_no_answer(
         (NAME, {}, LocalProtocolError),
     ],
 )
-def test_what_stands_in_a_retry(question: t.InputRequest, given: Any, answer: Any) -> None:
+def test_respond_in_retry_converts_refusal(question: t.InputRequest, given: Any, answer: Any) -> None:
     callback = give(given, later=True)
-    respondent = Respondent({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
-    answering = respondent.answer_in_retry(question)
+    callbacks = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    job = callbacks.respond_in_retry(question)
     if isinstance(answer, type):
         with pytest.raises(answer):
-            outcome(answering)
+            result_of(job)
     else:
-        assert outcome(answering) == answer
+        assert result_of(job) == answer
 
 
 # -- Forms ---------------------------------------------------------------------------------------------------------------------
@@ -238,7 +191,7 @@ def test_what_stands_in_a_retry(question: t.InputRequest, given: Any, answer: An
         (DECLINE, "decline"),
     ],
 )
-def test_a_function_that_fills_in_forms(given: Any, answer: Any, later: bool) -> None:
+def test_answer_form_value_becomes_response(given: Any, answer: Any, later: bool) -> None:
     heard: list[tuple[str, FormSchema]] = []
 
     async def fill_later(message: str, form: FormSchema) -> Any:
@@ -249,8 +202,8 @@ def test_a_function_that_fills_in_forms(given: Any, answer: Any, later: bool) ->
         heard.append((message, form))
         return given
 
-    respondent = Respondent({"on_elicit": answer_form(fill_later if later else fill)})
-    found = outcome(respondent.answer(WITH_DEFAULTS))
+    callbacks = ClientCallbacks({"on_elicit": answer_form(fill_later if later else fill)})
+    found: Any = result_of(callbacks.respond(WITH_DEFAULTS))
     assert (found.action if isinstance(answer, str) else found.content) == answer
     [(message, asked_for)] = heard
     assert message == "m"
@@ -258,7 +211,7 @@ def test_a_function_that_fills_in_forms(given: Any, answer: Any, later: bool) ->
     assert asked_for.properties["size"] == t.StringSchema(enum=["S", "M"], default="M")
 
 
-def test_what_must_be_filled_in_is_said() -> None:
+def test_answer_form_gets_message_and_form() -> None:
     required: list[Any] = []
     callback = answer_form(lambda _, form: required.append(form.required))
     callback(NAME.params)
@@ -266,72 +219,72 @@ def test_what_must_be_filled_in_is_said() -> None:
     assert required == [["name"], None]
 
 
-def test_a_function_that_fills_in_forms_declines_pages() -> None:
+def test_answer_form_declines_url() -> None:
     assert answer_form(give(AssertionError()))(PAGE.params) == DECLINE
 
 
-# -- A task ------------------------------------------------------------------------------------------------------------------
+# -- CallbackJob ------------------------------------------------------------------------------------------------------------------
 
 
-class Told:
-    """Keeps what comes of an `Answering`."""
+class Kept:
+    """A `CallbackJob`, and its outcomes in `ends`."""
 
     def __init__(self, value: Any = 1) -> None:
         self.ends: list[tuple[Any, BaseException | None]] = []
         self.stopped = 0
-        self.answering = Answering(give(value, later=True), lambda *end: self.ends.append(end))
-        self.answering.stop = self.stop
+        self.job = CallbackJob(give(value, later=True), lambda *end: self.ends.append(end))
+        self.job.stop = self.stop
 
     def stop(self) -> None:
         self.stopped += 1
 
 
-def test_what_is_said_first_counts() -> None:
-    told, error = Told(), KeyError()
-    assert repr(told.answering) == "<Answering, under way>"
-    assert outcome(told.answering) == 1
-    told.answering.done(1)
-    told.answering.failed(error)
-    told.answering.dropped()
-    told.answering.abandon()
-    assert (told.ends, told.stopped) == ([(1, None)], 0)
-    assert repr(told.answering) == "<Answering, over>"
+def test_callback_job_first_outcome_counts() -> None:
+    kept, error = Kept(), KeyError()
+    assert repr(kept.job) == "<CallbackJob, under way>"
+    assert result_of(kept.job.run()) == 1
+    kept.job.done(1)
+    kept.job.failed(error)
+    kept.job.dropped()
+    kept.job.abandon()
+    assert (kept.ends, kept.stopped) == ([(1, None)], 0)
+    assert repr(kept.job) == "<CallbackJob, over>"
 
 
 @pytest.mark.parametrize("wrap", [lambda exc: exc, lambda exc: ExceptionGroup("", [exc])])
-def test_a_failure_in_a_group_is_told_without_it(wrap: Any) -> None:
-    told, error = Told(), KeyError()
-    told.answering.failed(wrap(error))
-    assert told.ends == [(None, error)]
+def test_callback_job_group_of_one_is_unwrapped(wrap: Any) -> None:
+    kept, error = Kept(), KeyError()
+    kept.job.failed(wrap(error))
+    assert kept.ends == [(None, error)]
 
 
 @pytest.mark.parametrize(
     "raised", [KeyboardInterrupt(), SystemExit(), BaseExceptionGroup("", [KeyboardInterrupt(), KeyError()])]
 )
-def test_what_is_no_exception_is_for_whoever_runs_the_task(raised: BaseException) -> None:
-    told = Told()
+def test_callback_job_base_exception_is_raised(raised: BaseException) -> None:
+    kept = Kept()
     with pytest.raises(type(raised)) as caught:
-        told.answering.failed(raised)
+        kept.job.failed(raised)
     assert caught.value is raised
-    assert told.ends == []
-    told.answering.dropped()
-    ((_, error),) = told.ends
+    assert kept.ends == []
+    kept.job.dropped()
+    ((_, error),) = kept.ends
     assert isinstance(error, McpError)
     assert error.code == -32603
 
 
-def test_what_is_abandoned_is_stopped_and_tells_nothing() -> None:
-    told = Told()
-    told.answering.abandon()
-    told.answering.abandon()
-    told.answering.done(1)
-    told.answering.dropped()
-    assert (told.ends, told.stopped) == ([], 1)
-    never_run = Answering(give(1), give(AssertionError()))
+def test_callback_job_abandoned_is_stopped_without_outcome() -> None:
+    kept = Kept()
+    kept.job.abandon()
+    kept.job.abandon()
+    kept.job.done(1)
+    kept.job.dropped()
+    assert (kept.ends, kept.stopped) == ([], 1)
+    never_run = CallbackJob(give(1), give(AssertionError()))
     never_run.abandon()
 
 
-# -- Requests of a server ------------------------------------------------------------------------------------------------------
+# -- ServerInitiatedRequests ------------------------------------------------------------------------------------------------------
 
 CONTENT = {"role": "user", "content": {"type": "text", "text": "hello"}}
 ELICIT = request("s", "elicitation/create", {"message": "m", "requestedSchema": NAME_FORM})
@@ -340,20 +293,20 @@ LIST_ROOTS = request("s", "roots/list")
 
 
 class Asked:
-    """A client of a stateful server, which the test plays. `held` is for how many answers the server is known to wait."""
+    """A client of a stateful server, which is the test. `held` lists the calls of `pause_timeouts`."""
 
     def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
         callback = give(value, later=True)
         told: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
-        self.respondent = Respondent(told)
-        config = client_config(version, capabilities=self.respondent.capabilities)
+        self.callbacks = ClientCallbacks(told)
+        config = client_config(version, capabilities=callback_capabilities(told))
         self.talk: Talk = opened(Role.CLIENT, version, config)
-        self.work: list[Answering] = []
+        self.work: list[CallbackJob] = []
         self.held: list[int] = []
         self.reports: list[tuple[str, BaseException]] = []
-        self.questions = OpenQuestions(
+        self.requests = ServerInitiatedRequests(
             self.talk.conn,
-            self.respondent,
+            self.callbacks,
             self.work.append,
             self.held.append,
             lambda *report: self.reports.append(report),
@@ -362,16 +315,16 @@ class Asked:
     def hears(self, *messages: Message) -> None:
         for event in self.talk.hears(*messages):
             if isinstance(event, RequestReceived):
-                self.questions.take(event)
+                self.requests.handle_request(event)
 
     def works(self) -> None:
-        """Do what a runtime would."""
-        for answering in self.work:
+        """Run the jobs, as a driver does."""
+        for job in self.work:
             try:
-                answering.done(outcome(answering))
-            except Exception as exc:  # noqa: BLE001 - whatever it is
-                answering.failed(exc)
-            answering.dropped()
+                job.done(result_of(job.run()))
+            except Exception as exc:  # noqa: BLE001 - as a driver does
+                job.failed(exc)
+            job.dropped()
         self.work.clear()
 
     def answer(self, message: Message) -> Message:
@@ -394,13 +347,13 @@ REQUESTS: list[tuple[Message, Any, Message]] = [
 
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize(("asks", "given", "answer"), REQUESTS)
-def test_a_request_is_answered(version: str, asks: Message, given: Any, answer: Message) -> None:
+def test_server_request_gets_response(version: str, asks: Message, given: Any, answer: Message) -> None:
     asked = Asked(version, given)
     if asks is ELICIT and version in (A, B):
         assert asked.talk.refusal(asks)["error"]["code"] == -32601
         return
     asked.hears(asks)
-    assert repr(asked.questions) == f"<OpenQuestions: 1 by {asked.talk.conn!r}>"
+    assert repr(asked.requests) == f"<ServerInitiatedRequests: 1 on {asked.talk.conn!r}>"
     assert (asked.talk.says(), asked.held) == ([], [1])
     asked.works()
     assert only(asked.talk.says()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
@@ -417,7 +370,7 @@ def test_a_request_is_answered(version: str, asks: Message, given: Any, answer: 
         (LIST_ROOTS, McpError(-32603, "gone"), {"code": -32603, "message": "gone"}),
     ],
 )
-def test_a_refusal_is_the_answer(asks: Message, given: Any, error: Message) -> None:
+def test_server_request_refused_gets_error_of_callback(asks: Message, given: Any, error: Message) -> None:
     asked = Asked(D, given)
     assert asked.answer(asks) == {"jsonrpc": "2.0", "id": "s", "error": error}
     assert asked.reports == []
@@ -439,7 +392,7 @@ UNSAYABLE = t.CreateMessageResult(role="assistant", content=t.TextContent("\ud80
         (SAMPLE, McpError(7, "no", object()), TypeError),
     ],
 )
-def test_a_fault_is_told_to_the_log_and_not_to_the_server(
+def test_server_request_callback_failing_is_logged_as_internal_error(
     asks: Message, given: Any, reported: type[Exception]
 ) -> None:
     asked = Asked(D, given)
@@ -450,7 +403,7 @@ def test_a_fault_is_told_to_the_log_and_not_to_the_server(
     assert (asked.held, asked.talk.conn.in_flight) == ([1, -1], 0)
 
 
-def test_an_answer_that_the_revision_cannot_say() -> None:
+def test_server_request_response_unknown_to_revision_is_internal_error() -> None:
     use = t.ToolUseContent("1", "t", {})
     asked = Asked(A, replace(SAID, content=use))
     assert asked.answer(SAMPLE)["error"]["code"] == -32603
@@ -467,7 +420,7 @@ def test_an_answer_that_the_revision_cannot_say() -> None:
         ({"requestedSchema": {"type": "array"}}, -32602, "no flat object"),
     ],
 )
-def test_what_may_not_be_asked(changes: Message, code: int, words: str) -> None:
+def test_server_request_undeclared_is_rejected(changes: Message, code: int, words: str) -> None:
     asks = ELICIT if {"mode", "requestedSchema"} & changes.keys() else SAMPLE
     asked = Asked(D, AssertionError())
     error = asked.answer(asks | {"params": asks["params"] | changes})["error"]
@@ -477,7 +430,7 @@ def test_what_may_not_be_asked(changes: Message, code: int, words: str) -> None:
 
 
 @pytest.mark.requirement("SAMP-7", "SAMP-11")
-def test_tool_results_that_are_mixed_or_missing() -> None:
+def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
     asked = Asked(D, SAID, sampling=t.SamplingCapability(tools={}))
     gave, said = t.ToolResultContent("1", []), t.TextContent("x")
     use = t.ToolUseContent("1", "t", {})
@@ -490,32 +443,32 @@ def test_tool_results_that_are_mixed_or_missing() -> None:
     assert "result" in asked.answer(request("s", "sampling/createMessage", params))
 
 
-def test_a_request_that_is_withdrawn() -> None:
+def test_server_request_cancelled_stops_callback() -> None:
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)
-    (answering,) = asked.work
+    (job,) = asked.work
     stopped: list[str] = []
-    answering.stop = lambda: stopped.append("s")
-    asked.questions.cancel("t")
-    asked.questions.cancel("s")
+    job.stop = lambda: stopped.append("s")
+    asked.requests.cancel("t")
+    asked.requests.cancel("s")
     assert stopped == ["s"]
     asked.talk.hears({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}})
-    answering.dropped()
+    job.dropped()
     assert (asked.talk.says(), asked.held, asked.talk.conn.in_flight, asked.reports) == ([], [1, -1], 0, [])
-    asked.questions.cancel("s")
+    asked.requests.cancel("s")
 
 
-def test_a_task_that_is_cancelled_by_somebody_else_leaves_no_request_without_an_answer() -> None:
+def test_server_request_callback_cancelled_gets_error() -> None:
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)
     asked.work[0].dropped()
-    assert only(asked.talk.says())["error"] == {"code": -32603, "message": "the question was given up"}
+    assert only(asked.talk.says())["error"] == {"code": -32603, "message": "the callback was cancelled"}
 
 
-# -- A turn of ours --------------------------------------------------------------------------------------------------------------
+# -- InputWait --------------------------------------------------------------------------------------------------------------
 
 
-class ByHand(Waiter[Any]):
+class UnwatchedCall(Waiter[Any]):
     def wake(self) -> None:
         pass
 
@@ -523,35 +476,35 @@ class ByHand(Waiter[Any]):
         pass
 
 
-class Round:
-    """A call which waits for some work of ours."""
+class WaitingCall:
+    """A call that waits for `work`."""
 
     def __init__(self, **work: Any) -> None:
-        self.run: list[Answering] = []
-        self.turn = OurTurn(self.run.append, {key: give(value, later=True) for key, value in work.items()})
+        self.run: list[CallbackJob] = []
+        self.turn = InputWait(self.run.append, {key: give(value, later=True) for key, value in work.items()})
         self.stopped: list[int] = []
-        self.waiter = ByHand(lambda *_: 1, lambda: 0.0, self.steps(), {})
+        self.waiter = UnwatchedCall(lambda *_: 1, lambda: 0.0, self.steps(), {})
         self.waiter.begin()
-        for number, answering in enumerate(self.run):
-            answering.stop = lambda number=number: self.stopped.append(number)  # type: ignore[misc]
+        for number, job in enumerate(self.run):
+            job.stop = lambda number=number: self.stopped.append(number)  # type: ignore[misc]
 
     def steps(self) -> Generator[Any, Any, Any]:
         answers = yield self.turn
         return answers
 
 
-def test_all_of_the_work_is_waited_for_in_whatever_order_it_ends() -> None:
-    both = Round(a=1, b=2)
+def test_input_wait_collects_all_results() -> None:
+    both = WaitingCall(a=1, b=2)
     assert (both.waiter.held, len(both.run), both.waiter.done) == (1, 2, False)
     both.run[1].done(2)
-    assert repr(both.turn) == "<OurTurn, 1 of 2 answers>"
+    assert repr(both.turn) == "<InputWait, 1 of 2 results>"
     both.run[0].done(1)
     assert both.waiter.result() == {"a": 1, "b": 2}
     assert (both.waiter.held, both.stopped) == (0, [])
 
 
-def test_the_first_failure_is_the_end_and_stops_the_rest() -> None:
-    both = Round(a=1, b=2, c=3)
+def test_input_wait_first_failure_ends_call_and_stops_rest() -> None:
+    both = WaitingCall(a=1, b=2, c=3)
     error = KeyError()
     both.run[0].done(1)
     both.run[1].failed(error)
@@ -562,8 +515,8 @@ def test_the_first_failure_is_the_end_and_stops_the_rest() -> None:
     assert caught.value is error
 
 
-def test_whoever_leaves_stops_all() -> None:
-    both = Round(a=1, b=2)
+def test_input_wait_ended_stops_all_jobs() -> None:
+    both = WaitingCall(a=1, b=2)
     both.waiter.leave_turn()
     both.waiter.leave_turn()
     assert both.stopped == [0, 1]
@@ -572,8 +525,8 @@ def test_whoever_leaves_stops_all() -> None:
     assert (both.waiter.done, both.waiter.held) == (False, 0)
 
 
-def test_a_call_does_not_hang_on_a_task_that_somebody_else_cancelled() -> None:
-    both = Round(a=1)
+def test_input_wait_job_dropped_ends_call() -> None:
+    both = WaitingCall(a=1)
     both.run[0].dropped()
-    with pytest.raises(McpError, match="given up"):
+    with pytest.raises(McpError, match="was cancelled"):
         both.waiter.result()

@@ -1,4 +1,4 @@
-"""`Client.listen`: blocks that hear of changes. The test plays the server, and goes on with who waits when it likes."""
+"""`AbstractClient.listen`, step by step: the test is the server, and resumes each wait."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 
 from mcp_core import Change, ConnectionLost, Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from tests.core.helpers import D, E, Message, error, notification, only, result
-from tests.core.test_caller import LONG, Played, opened, params, told, value
+from tests.core.runtime.test_client import LONG, Played, opened, params, told, value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core import Changes, McpTrioError
+    from mcp_core import McpTrioError
+    from mcp_core.runtime import Changes
 
 ID = "io.modelcontextprotocol/subscriptionId"
 ALL_OFFERS: Message = {
@@ -39,7 +40,7 @@ def updated(uri: str, id: Any = None) -> Message:
 
 
 class Waits:
-    """Something awaited: `wakes` goes on with it."""
+    """The task of an awaitable. `wakes` resumes it."""
 
     def __init__(self, awaitable: Awaitable[Any]) -> None:
         self._steps = awaitable.__await__() if hasattr(awaitable, "__await__") else awaitable
@@ -60,7 +61,7 @@ class Waits:
 
 
 def listening(version: str = E, **wishes: Any) -> tuple[Played, Any, Changes]:
-    """A client, the block, and what it was given."""
+    """Return a client, its open subscription, and the changes."""
     client = opened(version, ALL_OFFERS)
     block = client.listen(**(wishes or {"tools": True, "uris": ["x:1"]}))
     entering = Waits(block.__aenter__())
@@ -74,7 +75,7 @@ def listening(version: str = E, **wishes: Any) -> tuple[Played, Any, Changes]:
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_block_that_listens(version: str) -> None:
+def test_subscription_gives_changes_until_block_ends(version: str) -> None:
     client, block, changes = listening(version)
     assert changes.honoured == (TOOLS, ONE)
     id = 2 if version == E else None
@@ -109,7 +110,7 @@ def test_a_block_that_listens(version: str) -> None:
         ),
     ],
 )
-def test_what_is_asked_for(wishes: Any, asked: Message) -> None:
+def test_listen_arguments_become_filter(wishes: Any, asked: Message) -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(**wishes).__aenter__())
     sent = only(client.talk.says())
@@ -126,14 +127,14 @@ def test_what_is_asked_for(wishes: Any, asked: Message) -> None:
         ({"uris": "x:1"}, TypeError, "as a list"),
     ],
 )
-def test_wishes_that_are_wrong(wishes: Any, raised: type[Exception], words: str) -> None:
+def test_listen_arguments_invalid_raise(wishes: Any, raised: type[Exception], words: str) -> None:
     client = opened(E, ALL_OFFERS)
     with pytest.raises(raised, match=words):
         client.listen(**wishes)
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_block_that_does_not_begin(version: str) -> None:
+def test_subscription_refused_raises(version: str) -> None:
     client = opened(version, ALL_OFFERS)
     entering = Waits(client.listen(uris=["x:1"]).__aenter__())
     client.hears(error(only(client.talk.says())["id"], -32602, "no such thing"))
@@ -143,7 +144,7 @@ def test_a_block_that_does_not_begin(version: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "cancels"), [(D, []), (E, ["notifications/cancelled"])])
-def test_a_server_that_tells_nothing_of_it(version: str, cancels: list[str]) -> None:
+def test_subscription_honouring_nothing_raises(version: str, cancels: list[str]) -> None:
     client = opened(version, {"tools": {}})
     entering = Waits(client.listen(tools=True).__aenter__()) if version == E else None
     if entering is not None:
@@ -154,7 +155,7 @@ def test_a_server_that_tells_nothing_of_it(version: str, cancels: list[str]) -> 
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_block_that_is_left_before_it_has_begun(version: str) -> None:
+def test_subscription_cancelled_during_opening_is_closed(version: str) -> None:
     client = opened(version, ALL_OFFERS)
     entering = Waits(client.listen(tools=True, uris=["x:1"]).__aenter__())
     assert not entering.done
@@ -167,10 +168,10 @@ def test_a_block_that_is_left_before_it_has_begun(version: str) -> None:
         undone = only(client.talk.says())
         assert undone["method"] == "resources/unsubscribe"
         client.hears(result(undone["id"]))
-    assert "0 watches" in repr(client._ears)
+    assert "0 watches" in repr(client._subscriptions)
 
 
-def test_a_word_before_the_acknowledgement_does_not_begin_the_block() -> None:
+def test_change_before_acknowledgement_does_not_open_subscription() -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(tools=True).__aenter__())
     sent = only(client.talk.says())
@@ -181,7 +182,7 @@ def test_a_word_before_the_acknowledgement_does_not_begin_the_block() -> None:
     assert Waits(entering.wakes().__anext__()).value == TOOLS
 
 
-def test_a_uri_that_cannot_be_sent() -> None:
+def test_listen_uri_not_encodable_raises() -> None:
     client = opened(D, ALL_OFFERS)
     with pytest.raises(LocalProtocolError, match="surrogates"):
         Waits(client.listen(uris=["x:\ud800"]).__aenter__())
@@ -193,18 +194,18 @@ def test_a_uri_that_cannot_be_sent() -> None:
     assert (client.talk.says(), modern.talk.says()) == ([], [])
 
 
-def test_a_block_is_entered_once() -> None:
+def test_subscription_entered_twice_raises() -> None:
     client = opened(E, ALL_OFFERS)
     block = client.listen(tools=True)
-    assert repr(block) == "<Listen not entered>"
+    assert repr(block) == "<Subscription not entered>"
     entering = Waits(block.__aenter__())
-    assert repr(block) == "<Listen <Listening to 0 of 1, being opened, 0 changed>>"
-    with pytest.raises(RuntimeError, match="a block of its own"):
+    assert repr(block) == "<Subscription <Listening to 0 of 1, being opened, 0 changed>>"
+    with pytest.raises(RuntimeError, match="for one block"):
         Waits(block.__aenter__())
     entering.is_cancelled()
 
 
-def test_one_that_is_cancelled_while_it_waits_loses_nothing() -> None:
+def test_next_change_cancelled_loses_no_change() -> None:
     client, _, changes = listening()
     waits = Waits(changes.__anext__())
     client.hears(tools_changed(2))  # it is woken, and before it runs
@@ -217,7 +218,7 @@ def test_one_that_is_cancelled_while_it_waits_loses_nothing() -> None:
     assert repr(changes) == "<Changes of <Listening to 2 of 2, open, 0 changed>>"
 
 
-def test_two_that_wait_share_what_comes() -> None:
+def test_two_loops_share_changes() -> None:
     client, _, changes = listening()
     assert aiter(changes) is changes
     first, second = Waits(changes.__anext__()), Waits(changes.__anext__())
@@ -228,7 +229,7 @@ def test_two_that_wait_share_what_comes() -> None:
     assert second.wakes() == ONE
 
 
-def test_several_blocks_at_once() -> None:
+def test_several_subscriptions_at_once() -> None:
     client, _, first = listening(tools=True)
     entering = Waits(client.listen(uris=["x:1"]).__aenter__())
     sent = only(client.talk.says())
@@ -240,7 +241,7 @@ def test_several_blocks_at_once() -> None:
 
 
 @pytest.mark.requirement("SUB-8")
-def test_the_server_ends_it() -> None:
+def test_server_ending_subscription_ends_loop() -> None:
     client, block, changes = listening()
     waits = Waits(changes.__anext__())
     client.hears(result(2, {"resultType": "complete", "_meta": {ID: 2}}))
@@ -252,7 +253,7 @@ def test_the_server_ends_it() -> None:
 
 @pytest.mark.requirement("SUB-13")
 @pytest.mark.parametrize("version", [D, E])
-def test_the_conversation_ends(version: str) -> None:
+def test_connection_closed_raises_in_loop(version: str) -> None:
     client, block, changes = listening(version)
     waits = Waits(changes.__anext__())
     client.hears(tools_changed(2 if version == E else None))
@@ -266,7 +267,7 @@ def test_the_conversation_ends(version: str) -> None:
         Waits(client.listen(tools=True).__aenter__())
 
 
-def test_the_server_ends_it_and_says_why() -> None:
+def test_server_ending_subscription_with_error_raises_in_loop() -> None:
     client, _, changes = listening()
     waits = Waits(changes.__anext__())
     client.hears(error(2, -32000, "too much to do"))
@@ -275,7 +276,7 @@ def test_the_server_ends_it_and_says_why() -> None:
 
 
 @pytest.mark.requirement("CACHE-10")
-def test_what_is_heard_is_asked_anew() -> None:
+def test_listed_changes_invalidate_cache() -> None:
     client, _, _ = listening(tools=True, uris=["x:1"])
     contents: Message = {"contents": [], "ttlMs": LONG}
     tools: Message = {"tools": [], "ttlMs": LONG}
@@ -299,7 +300,7 @@ def test_what_is_heard_is_asked_anew() -> None:
 
 
 @pytest.mark.requirement("LIFE-22")
-def test_the_time_for_a_block_to_begin() -> None:
+def test_subscription_opening_has_timeout() -> None:
     client = opened(E, ALL_OFFERS)
     begun: list[Any] = []
     original = client._call
@@ -315,11 +316,11 @@ def test_the_time_for_a_block_to_begin() -> None:
     assert begun == [{"timeout": 60.0}, {"timeout": None}]
 
 
-# -- Lost, while the conversation lives -----------------------------------------------------------------------
+# -- Lost subscriptions on an open connection -----------------------------------------------------------------------
 
 
 def loses(client: Played, error: McpTrioError) -> None:
-    """The request of the listening ends without a word of the server's."""
+    """End the request of the subscription without a response of the server."""
     (id,) = client._conn._outgoing.table
     client._conn.receive_failure(id, error, client.now)
     client.hears()
@@ -330,7 +331,7 @@ def busy() -> RemoteProtocolError:
 
 
 @pytest.mark.parametrize("make", [lambda: ConnectionLost("the stream broke"), busy])
-def test_a_lost_stream_is_begun_anew(make: Callable[[], McpTrioError]) -> None:
+def test_lost_subscription_is_reopened(make: Callable[[], McpTrioError]) -> None:
     client, block, changes = listening()
     waits = Waits(changes.__anext__())
     loses(client, make())
@@ -342,7 +343,7 @@ def test_a_lost_stream_is_begun_anew(make: Callable[[], McpTrioError]) -> None:
     client.hears(tools_changed(2))  # of the stream that was lost
     assert waits.wakes() is None
     client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
-    # Nobody knows what was missed.
+    # Any change may have been missed.
     assert (waits.wakes(), Waits(changes.__anext__()).value) == (TOOLS, ONE)
     client.hears(tools_changed(asked["id"]))
     assert Waits(changes.__anext__()).value == TOOLS
@@ -350,7 +351,7 @@ def test_a_lost_stream_is_begun_anew(make: Callable[[], McpTrioError]) -> None:
     assert only(client.talk.says())["params"]["requestId"] == asked["id"]
 
 
-def test_there_is_an_end_to_beginning_anew() -> None:
+def test_lost_subscription_after_max_attempts_raises() -> None:
     client, _, changes = listening()
     waits = Waits(changes.__anext__())
     slept = []
@@ -365,7 +366,7 @@ def test_there_is_an_end_to_beginning_anew() -> None:
         waits.wakes()
 
 
-def test_one_that_comes_about_begins_the_count_anew() -> None:
+def test_reopened_subscription_resets_attempts() -> None:
     client, _, _ = listening()
     for _ in range(12):
         loses(client, ConnectionLost("now and then"))
@@ -375,7 +376,7 @@ def test_one_that_comes_about_begins_the_count_anew() -> None:
 
 
 @pytest.mark.parametrize("error", [PeerError(-1, "no"), RemoteProtocolError("no")])
-def test_what_is_no_loss_is_the_end(error: McpTrioError) -> None:
+def test_subscription_ending_with_other_error_is_not_reopened(error: McpTrioError) -> None:
     client, _, changes = listening()
     loses(client, error)
     assert client.works() == []
@@ -383,7 +384,7 @@ def test_what_is_no_loss_is_the_end(error: McpTrioError) -> None:
         Waits(changes.__anext__())
 
 
-def test_one_that_was_not_open_yet_is_not_begun_anew() -> None:
+def test_subscription_lost_before_open_is_not_reopened() -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(tools=True).__aenter__())
     client.talk.says()
@@ -393,7 +394,7 @@ def test_one_that_was_not_open_yet_is_not_begun_anew() -> None:
     assert client.works() == []
 
 
-def test_who_has_left_meanwhile_is_not_begun_anew() -> None:
+def test_subscription_closed_before_reopening_stays_closed() -> None:
     client, block, _ = listening()
     loses(client, ConnectionLost("the stream broke"))
     Waits(block.__aexit__(None, None, None))
@@ -401,7 +402,7 @@ def test_who_has_left_meanwhile_is_not_begun_anew() -> None:
     assert client.talk.says() == []
 
 
-def test_the_conversation_ends_meanwhile() -> None:
+def test_connection_closed_before_reopening_raises() -> None:
     client, _, changes = listening()
     loses(client, ConnectionLost("the stream broke"))
     client._conn.close(ConnectionLost("all is over"))
@@ -411,7 +412,7 @@ def test_the_conversation_ends_meanwhile() -> None:
         Waits(changes.__anext__())
 
 
-def test_a_server_that_does_not_tell_it_any_more() -> None:
+def test_reopened_subscription_not_honoured_raises() -> None:
     client, _, changes = listening()
     loses(client, ConnectionLost("the stream broke"))
     client.works()
@@ -420,7 +421,7 @@ def test_a_server_that_does_not_tell_it_any_more() -> None:
         Waits(changes.__anext__())
 
 
-def test_a_session_that_is_begun_anew_is_listened_to_anew() -> None:
+def test_new_session_reopens_subscriptions() -> None:
     client, block, changes = listening(D)
     client._conn.renew(client.now)
     handshake = only(client.talk.says())

@@ -1,4 +1,4 @@
-"""Real pipes and processes: our stdin and stdout as a server's, and the children that a client starts."""
+"""Real pipes and processes: stdin and stdout of a server, and the children of a client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_asyncio_shim import _pipes, connect
+from mcp_asyncio_shim import _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import run
@@ -66,7 +66,7 @@ RUN = SERVER + "mcp_asyncio_shim.run(server)\n"
 
 
 class Started:
-    """A server of ours as a child, spoken to by hand."""
+    """Our server as a child process, and the test as its client."""
 
     process: subprocess.Popen[bytes]
 
@@ -100,7 +100,7 @@ class Started:
         return self.process.stderr.readline()
 
     def end(self) -> tuple[str, str]:
-        """The rest of its stdout and stderr, once it has ended."""
+        """Return the rest of its stdout and stderr, once it has ended."""
         stdout, stderr = self.process.communicate(timeout=20)
         return (stdout or b"").decode(), (stderr or b"").decode()
 
@@ -108,7 +108,7 @@ class Started:
 # -- Our own stdin and stdout ------------------------------------------------------------------------------------------------
 
 
-def test_what_is_printed_goes_to_stderr() -> None:
+def test_print_goes_to_stderr() -> None:
     server = Started(SERVER + "print('early')\nmcp_asyncio_shim.run(server)\nprint('late')\n").open()
     server.call("noise")
     assert server.hear()["result"]["content"][0]["text"] == "done"
@@ -117,7 +117,7 @@ def test_what_is_printed_goes_to_stderr() -> None:
     assert sorted(stderr.split()) == ["early", "echoed", "printed", "written"]
 
 
-def test_a_client_that_stops_reading_for_good_is_an_end_like_any_other() -> None:
+def test_client_closing_stdout_ends_server() -> None:
     server = Started().open()
     server.call("wait")
     assert server.stderr_line() == b"waiting\n"
@@ -140,7 +140,7 @@ def test_a_client_that_stops_reading_for_good_is_an_end_like_any_other() -> None
         ({"stdout": "/dev/null"}, "fd 1 is no pipe, socket or terminal"),
     ],
 )
-def test_what_asyncio_cannot_wait_for_is_refused(ends: dict[str, str], text: str) -> None:
+def test_regular_file_as_stdio_is_refused(ends: dict[str, str], text: str) -> None:
     with ExitStack() as files:
         opened: dict[str, Any] = {
             name: files.enter_context(Path(path).open("r+b")) for name, path in ends.items()
@@ -150,13 +150,13 @@ def test_what_asyncio_cannot_wait_for_is_refused(ends: dict[str, str], text: str
     assert server.process.returncode == 1
 
 
-def test_a_stdin_that_is_closed_is_refused() -> None:
+def test_closed_stdin_is_refused() -> None:
     words = ["sh", "-c", 'exec "$0" -c "$1" <&-', sys.executable, RUN]
     ended = subprocess.run(words, capture_output=True, timeout=20, check=False)
     assert b"fd 0 is no pipe" in ended.stderr
 
 
-def test_one_socket_for_both_is_refused_and_two_are_served() -> None:
+def test_one_socket_for_stdio_is_refused() -> None:
     (ours, its), (theirs, its_stdout) = socket.socketpair(), socket.socketpair()
     with ours, its, theirs, its_stdout:
         assert "one socket" in Started(stdin=its, stdout=its).end()[1]
@@ -170,7 +170,7 @@ def test_one_socket_for_both_is_refused_and_two_are_served() -> None:
         assert os.get_blocking(its.fileno())
 
 
-def test_flags_of_a_pipe_that_others_share_stay_as_they_are() -> None:
+def test_flags_of_shared_pipe_are_restored() -> None:
     (its_stdin, ours), (theirs, its_stdout) = os.pipe(), os.pipe()
     server = Started(stdin=its_stdin, stdout=its_stdout)
     os.write(ours, line(ping()))
@@ -184,7 +184,7 @@ def test_flags_of_a_pipe_that_others_share_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_cleans_up(number: signal.Signals) -> None:
+def test_first_signal_runs_finally_blocks(number: signal.Signals) -> None:
     server = Started().open()
     server.call("wait")
     assert server.stderr_line() == b"waiting\n"
@@ -193,7 +193,7 @@ def test_the_first_signal_cleans_up(number: signal.Signals) -> None:
     assert server.process.returncode == 128 + number
 
 
-def test_the_second_signal_ends_a_server_that_hangs() -> None:
+def test_second_signal_ends_hanging_server() -> None:
     server = Started().open()
     server.call("hang")
     assert server.stderr_line() == b"waiting\n"
@@ -206,13 +206,13 @@ def test_the_second_signal_ends_a_server_that_hangs() -> None:
 
 
 def memory(pid: int) -> int:
-    """The most memory that a process has had, in KiB."""
+    """Return the peak memory of a process, in KiB."""
     (peak,) = [row for row in Path(f"/proc/{pid}/status").read_text().splitlines() if row.startswith("VmHWM")]
     return int(peak.split()[1])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is looked up in /proc")
-def test_unread_answers_are_bounded() -> None:
+def test_unread_responses_are_bounded() -> None:
     server = Started().open()
     before = memory(server.process.pid)
     written = 0
@@ -246,7 +246,7 @@ def python(program: str) -> Sequence[str]:
     return [sys.executable, "-c", program]
 
 
-def test_the_smallest_example_on_trio() -> None:
+def test_greeter_example_on_trio() -> None:
     async def main() -> None:
         async with connect([sys.executable, ROOT / "examples" / "greeter.py"]) as client:
             assert (await client.call_tool("greet", {"name": "World"})).content == [
@@ -257,7 +257,7 @@ def test_the_smallest_example_on_trio() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_server_on_trio(version: str) -> None:
+def test_trio_server_on_stdio(version: str) -> None:
     async def main() -> None:
         async with connect([sys.executable, EVERYTHING, "trio"], versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -280,7 +280,7 @@ def test_a_server_on_trio(version: str) -> None:
         (python("pass"), "ended"),
     ],
 )
-def test_a_child_that_does_not_come_about(argv: Sequence[str], text: str) -> None:
+def test_child_that_cannot_start_raises(argv: Sequence[str], text: str) -> None:
     async def main() -> None:
         with pytest.raises(ConnectFailed, match=text):
             async with connect(argv):
@@ -303,7 +303,7 @@ for raw in sys.stdin:
 """
 
 
-def test_a_server_that_dies_of_the_probe_is_started_again_without_it(
+def test_server_exiting_at_probe_is_restarted_without_probe(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async def main() -> None:
@@ -315,7 +315,7 @@ def test_a_server_that_dies_of_the_probe_is_started_again_without_it(
     assert capfd.readouterr().err == "what is that?\n"  # a child's stderr is ours
 
 
-def test_a_child_that_dies_ends_every_pending_call() -> None:
+def test_child_exiting_ends_pending_calls() -> None:
     program = SERVER + (
         "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), 9)\nmcp_asyncio_shim.run(server)\n"
     )
@@ -375,14 +375,14 @@ def is_alive(pid: int) -> bool:
     ],
     ids=["term", "deaf", "deaf chatty holding", "leaving chatty", "leaving holding chatty"],
 )
-def test_a_child_ends_with_its_group(
+def test_child_is_ended_with_its_process_group(
     words: list[str],
     graces: int,
     leaves: bool,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_pipes, "_GRACE", 0.6)
+    monkeypatch.setattr(_stdio, "_GRACE", 0.6)
 
     async def main() -> list[int]:
         async with connect([*python(STUBBORN), *words]) as client:
@@ -402,8 +402,8 @@ def test_a_child_ends_with_its_group(
     assert not is_alive(child)
 
 
-def test_cancelling_while_a_child_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pipes, "_GRACE", 0.1)
+def test_connect_cancelled_ends_silent_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_stdio, "_GRACE", 0.1)
 
     async def main() -> None:
         with pytest.raises(TimeoutError):

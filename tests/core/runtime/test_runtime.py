@@ -1,4 +1,4 @@
-"""A runtime that overrides no more than it must."""
+"""`Runtime`: the defaults of a subclass that adds no more than it must."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.registry import Runtime
+from mcp_core import runtime
+from mcp_core.runtime import Runtime
+from mcp_core.runtime._asgi_app import AsgiApplication
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 class Bare(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        """Discard it."""
+        """Discard the entry."""
 
 
 class Random(Bare):
@@ -54,3 +56,9 @@ def test_runtime_defaults() -> None:
 def test_runtime_missing_method_raises(ask: Callable[[Any], object], said: str) -> None:
     with pytest.raises(TypeError, match=f"^this runtime does not {said}$"):
         ask(Bare())
+
+
+def test_package_has_names_of_http_parts_and_no_others() -> None:
+    assert runtime.AsgiApplication is AsgiApplication
+    with pytest.raises(AttributeError, match="has no attribute 'AsgiServer'"):
+        _ = runtime.AsgiServer

@@ -1,4 +1,4 @@
-"""`Caller` when it is asked: calls that the server answers with questions, and requests of the server."""
+"""`AbstractClient` when the server asks for input, in the result of a call or by a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import (
-    Caller,
     CallTimeout,
     ConnectionLost,
     LocalProtocolError,
@@ -15,6 +14,7 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from mcp_core import types as t
+from mcp_core.runtime import AbstractClient
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -28,7 +28,7 @@ from tests.core.helpers import (
     result,
 )
 from tests.core.questions import NAME_FORM, SAID
-from tests.core.test_caller import (
+from tests.core.runtime.test_client import (
     CONTENT,
     LONG,
     MESSAGES,
@@ -58,7 +58,7 @@ MODEL_SAID = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "m
 
 
 def asks(state: str | None = None, **questions: Message) -> Message:
-    """An answer that asks."""
+    """Return a result that asks for input."""
     found: Message = {"resultType": "input_required"}
     found |= {"inputRequests": questions} if questions else {}
     return found | ({} if state is None else {"requestState": state})
@@ -77,7 +77,7 @@ def answering(version: str = E, **options: Any) -> Played:
 
 
 def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
-    """As `told`, with what is to be done in tasks done after each answer."""
+    """Do the same as `told`, and run the jobs after each response."""
     asked: list[Message] = []
     left = list(answers)
     try:
@@ -94,7 +94,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
         return end.value, asked
 
 
-# -- Answers that ask ----------------------------------------------------------------------------------------------------------
+# -- Input requests in results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-6", "MRTR-7", "MRTR-8", "MRTR-10")
@@ -113,8 +113,8 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
     ],
 )
 @pytest.mark.parametrize("cache", [True, False])
-def test_a_call_is_made_again_with_the_answers(
-    call: Callable[[Caller], Call], first: Message, answer: Message, cache: bool
+def test_call_asked_for_input_is_retried_with_responses(
+    call: Callable[[AbstractClient], Call], first: Message, answer: Message, cache: bool
 ) -> None:
     client = answering(cache=cache)
     rounds = (asks("s 1", who=ASK_NAME, where=ASK_ROOTS), asks(what=ASK_MODEL), answer)
@@ -130,7 +130,7 @@ def test_a_call_is_made_again_with_the_answers(
 
 
 @pytest.mark.requirement("MRTR-17")
-def test_it_is_made_again_as_it_was_made_first() -> None:
+def test_retry_repeats_params_meta_and_progress() -> None:
     client = answering(on_log=print, log_level="error")
     heard: list[float] = []
     call = client.call_tool("t", progress=lambda done, *_: heard.append(done), meta={"com.example/x": 1})
@@ -151,7 +151,7 @@ def test_it_is_made_again_as_it_was_made_first() -> None:
 
 
 @pytest.mark.requirement("MRTR-11")
-def test_calls_side_by_side_have_each_their_own_state() -> None:
+def test_concurrent_calls_keep_their_request_state() -> None:
     client = answering()
     calls = [client.call_tool("a"), client.call_tool("b")]
     for call in calls:
@@ -170,7 +170,7 @@ def test_calls_side_by_side_have_each_their_own_state() -> None:
 
 
 @pytest.mark.requirement("MRTR-6")
-def test_a_server_that_only_puts_off_is_asked_again_after_a_pause() -> None:
+def test_state_without_requests_is_retried_after_pause() -> None:
     client = answering()
     call = client.call_tool("t")
     slept: list[float] = []
@@ -186,7 +186,7 @@ def test_a_server_that_only_puts_off_is_asked_again_after_a_pause() -> None:
 
 
 @pytest.mark.requirement("MRTR-17")
-def test_a_server_that_asks_on_and_on() -> None:
+def test_server_asking_without_end_raises() -> None:
     client = answering()
     with pytest.raises(RemoteProtocolError, match="still asks after 10 rounds"):
         worked(client, client.call_tool("t"), *[asks(who=ASK_NAME)] * 11)
@@ -209,7 +209,7 @@ def test_a_server_that_asks_on_and_on() -> None:
         ({}, {"resultType": "input_required"}, "neither inputRequests nor requestState"),
     ],
 )
-def test_questions_that_nobody_is_asked(options: Any, answer: Message, words: str) -> None:
+def test_input_request_undeclared_raises(options: Any, answer: Message, words: str) -> None:
     client = answering(**options)
     call = client.call_tool("t")
     with pytest.raises(RemoteProtocolError, match=words):
@@ -217,8 +217,8 @@ def test_questions_that_nobody_is_asked(options: Any, answer: Message, words: st
     assert (client.work, client.reports, client.talk.says()) == ([], [], [])
 
 
-def test_who_does_not_wait_for_input_fails_by_it() -> None:
-    # No method of MCP but three may ask; what waits for another one is told so.
+def test_request_without_input_support_asked_for_input_raises() -> None:
+    # Only three methods of MCP may ask for input.
     client = opened(E, log_level="info")
     with pytest.raises(RemoteProtocolError, match="cannot ask for input"):
         value(client, client.list_tools(), asks("s"))
@@ -246,7 +246,7 @@ def failed(*_: Any) -> Any:
         ({"on_elicit": lambda params: {"name": "Alice", "x": object()}}, ASK_NAME, TypeError),
     ],
 )
-def test_what_our_own_side_does_not_answer_ends_the_call(
+def test_callback_failing_ends_call_with_its_exception(
     options: Any, question: Message, raised: type[Exception]
 ) -> None:
     client = answering(**options)
@@ -265,14 +265,14 @@ def test_what_our_own_side_does_not_answer_ends_the_call(
         (lambda params: t.ElicitResult(action="decline"), {"action": "decline"}),
     ],
 )
-def test_a_user_who_turns_away_is_an_answer(on_elicit: Any, said: Message) -> None:
+def test_elicitation_declined_is_sent_as_response(on_elicit: Any, said: Message) -> None:
     client = answering(on_elicit=on_elicit)
     _, asked = worked(client, client.call_tool("t"), asks(who=ASK_NAME), CONTENT)
     assert params(asked[1])["inputResponses"] == {"who": said}
 
 
 @pytest.mark.requirement("CACHE-4")
-def test_what_the_user_said_is_in_no_cache() -> None:
+def test_result_after_input_is_not_cached() -> None:
     client = answering()
     answer = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG}
     for _ in range(2):
@@ -283,7 +283,7 @@ def test_what_the_user_said_is_in_no_cache() -> None:
     assert worked(client, client.read_resource("a:b"))[1] == []
 
 
-def test_while_the_user_is_asked_the_server_is_not_silent() -> None:
+def test_timeout_is_paused_during_callback() -> None:
     client = answering()
     waiter = waiting(client)
     start = client.now
@@ -294,25 +294,25 @@ def test_while_the_user_is_asked_the_server_is_not_silent() -> None:
     client.now += 200
     client.works()
     assert (waiter.deadline, waiter.held) == (start + 270, 0)
-    client._drop(waiter)
+    client._end_call(waiter)
 
 
 def waiting(client: Played) -> Any:
-    """A call under way."""
+    """Return a pending call."""
     waiter: Any = ByHand(client._send, client._clock, client._tool_call("t", None, {}), {})
     waiter.begin()
     return waiter
 
 
 @pytest.mark.parametrize("how", ["the caller leaves", "the time is up"])
-def test_who_leaves_a_call_stops_the_callbacks(how: str) -> None:
+def test_call_ended_early_stops_callbacks(how: str) -> None:
     client = answering()
     waiter = waiting(client)
     client.hears(result(only(client.talk.says())["id"], asks(who=ASK_NAME, where=ASK_ROOTS)))
     stopped: list[int] = []
     for number, each in enumerate(client.work):
         each.stop = lambda number=number: stopped.append(number)  # type: ignore[misc]
-    client._drop(waiter)
+    client._end_call(waiter)
     assert stopped == [0, 1]
     if how == "the time is up":
         with pytest.raises(CallTimeout, match="max_timeout"):
@@ -322,7 +322,7 @@ def test_who_leaves_a_call_stops_the_callbacks(how: str) -> None:
 
 
 @pytest.mark.parametrize("why", [None, ConnectionLost("the connection broke")])
-def test_the_end_of_the_conversation_ends_a_call_that_waits_for_its_user(why: Any) -> None:
+def test_connection_closed_ends_call_during_callback(why: Any) -> None:
     client = answering()
     waiter = waiting(client)
     client.hears(result(only(client.talk.says())["id"], asks(who=ASK_NAME)))
@@ -336,11 +336,11 @@ def test_the_end_of_the_conversation_ends_a_call_that_waits_for_its_user(why: An
     client.works()
 
 
-# -- Requests of a server --------------------------------------------------------------------------------------------------------
+# -- Server-initiated requests --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_while_a_server_waits_for_an_answer_no_call_is_silent(version: str) -> None:
+def test_timeouts_of_all_calls_are_paused_during_server_request(version: str) -> None:
     client = answering(version)
     first = waiting(client)
     client.now += 10
@@ -357,10 +357,10 @@ def test_while_a_server_waits_for_an_answer_no_call_is_silent(version: str) -> N
     third = waiting(client)
     assert third.held == 0
     for each in first, second, third:
-        client._drop(each)
+        client._end_call(each)
 
 
-def test_a_call_of_several_requests_is_counted_once() -> None:
+def test_pause_counts_call_of_several_requests_once() -> None:
     client = answering(D)
     client.hears(request("s1", "roots/list"))
     waiter: Any = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
@@ -369,10 +369,10 @@ def test_a_call_of_several_requests_is_counted_once() -> None:
     assert waiter.held == 1
     client.works()
     assert waiter.held == 0
-    client._drop(waiter)
+    client._end_call(waiter)
 
 
-def test_a_request_is_answered_and_withdrawn() -> None:
+def test_client_responds_to_server_request_and_cancellation() -> None:
     client = answering(D)
     client.hears(request("s1", "roots/list"), request("s2", "roots/list"))
     stopped: list[str] = []
@@ -383,7 +383,7 @@ def test_a_request_is_answered_and_withdrawn() -> None:
     assert client.talk.says() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
 
 
-def test_the_end_of_the_conversation_stops_the_answers() -> None:
+def test_connection_closed_stops_callbacks_of_server_requests() -> None:
     client = answering(D)
     client.hears(request("s1", "roots/list"))
     stopped: list[bool] = []
@@ -395,18 +395,18 @@ def test_the_end_of_the_conversation_stops_the_answers() -> None:
     assert client.talk.says() == []
 
 
-def test_a_server_of_the_stateless_revision_that_asks_by_a_request_is_not_answered() -> None:
+def test_server_request_in_2026_is_rejected() -> None:
     client = answering(E)
     client.hears(request("s1", "roots/list"))
     assert (client.work, client.talk.says()) == ([], [])
 
 
-# -- Roots that change ---------------------------------------------------------------------------------------------------------
+# -- Changes of roots ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ROOT-4")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_server_is_told_that_the_roots_are_others(version: str) -> None:
+def test_roots_changed_notifies_stateful_server(version: str) -> None:
     client = answering(version)
     client.roots_changed()
     changed = notification("notifications/roots/list_changed")
@@ -417,6 +417,6 @@ def test_the_server_is_told_that_the_roots_are_others(version: str) -> None:
         client.roots_changed()
 
 
-def test_without_roots_none_change() -> None:
+def test_roots_changed_without_roots_raises() -> None:
     with pytest.raises(LocalProtocolError, match="roots"):
         opened(D).roots_changed()

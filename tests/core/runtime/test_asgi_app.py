@@ -1,34 +1,36 @@
-"""An application that nothing runs: what is awaited is shown to the test, which says what comes of it."""
+"""`AsgiApplication`, step by step: the test decides how each wait ends."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.http import Application, HttpOptions, RequestHead
+from mcp_core.http import HttpOptions, RequestHead
 from mcp_core.registry import Server
+from mcp_core.runtime import AsgiApplication
 from tests.core.http.site import HOST
-from tests.core.http.test_carriage import Awaited, Bell, Cancelled
+from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
-class App(Application):
-    """`does` is what it has done, in order; `fails` what fails, by when."""
+class App(AsgiApplication):
+    """An application. `does` lists its steps; `fails` maps a step to the exception that it raises."""
 
     _cancelled = Cancelled
-    _bell = Bell
+    _new_event = FakeEvent
 
     def __init__(self) -> None:
         super().__init__(Server("x"), "/mcp", HttpOptions.of())
         self.does: list[Any] = []
         self.fails: dict[str, BaseException] = {}
         self.reported: list[tuple[str, BaseException | None]] = []
-        self.living: list[Task] = []
+        self.living: list[FakeTask] = []
         self.swallows = False
 
     @asynccontextmanager
@@ -48,8 +50,8 @@ class App(Application):
         if what in self.fails:
             raise self.fails[what]
 
-    def _spawn(self, living: Awaitable[None]) -> None:
-        task = Task(living)
+    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        task = FakeTask(function)
         self.living.append(task)
         task.go()
 
@@ -57,80 +59,58 @@ class App(Application):
         assert level == logging.ERROR
         self.reported.append((text % told, exc_info))
 
-    # -- The server's part -------------------------------------------------------------------------------------------------
+    # -- The ASGI server's part --------------------------------------------------------------------
 
-    def receive(self) -> Awaited:
-        return Awaited("receive")
+    async def receive(self) -> Any:
+        await Wait("receive")
 
-    def send(self, message: Any) -> Awaited:
+    async def send(self, message: Any) -> None:
         self.does.append(message["type"] + ("" if "message" not in message else f": {message['message']}"))
-        return Awaited("send")
+        await Wait("send")
 
-    def told(self) -> Task:
-        """A call with a scope of type `lifespan`."""
-        return Task(self._live(self.receive, self.send))
+    def lifespan_task(self) -> FakeTask:
+        """Call the application with a scope of type `lifespan`."""
+        return FakeTask(partial(self._serve_lifespan, self.receive, self.send))
 
-    def asked(self) -> Task:
-        """A call with another scope."""
-        return Task(self._begun())
-
-
-class Task:
-    def __init__(self, work: Awaitable[Any]) -> None:
-        self.waits: str | None = "its beginning"
-        self.result: Any = None
-        self.failure: BaseException | None = None
-        self._run = work.__await__()
-
-    def go(self, error: BaseException | None = None) -> None:
-        try:
-            self.waits = self._run.send(None) if error is None else self._run.throw(error)
-        except StopIteration as end:
-            self.waits, self.result = None, end.value
-        except BaseException as exc:  # noqa: BLE001 - it is looked at
-            self.waits, self.failure = None, exc
-
-    def run(self) -> Task:
-        """Until it is over."""
-        while self.waits is not None:
-            self.go()
-        return self
+    def request_task(self) -> FakeTask:
+        """Call the application with another scope."""
+        return FakeTask(self._started)
 
 
-# -- It is told of a lifespan ---------------------------------------------------------------------------------------------------------
+# -- With a lifespan scope ---------------------------------------------------------------------
 
 
-def test_a_lifespan() -> None:
+def test_lifespan_scope_opens_and_closes_application() -> None:
     app = App()
-    task = app.told()
+    task = app.lifespan_task()
     task.go()
     assert (task.waits, app.does) == ("receive", [])
     task.go()
     assert (task.waits, app.does) == ("send", ["open", "lifespan.startup.complete"])
-    assert app.asked().run().result == "reception"
+    assert app.request_task().run().result == "reception"
     task.go()
     assert task.waits == "receive"
     task.go()
     assert app.does[2:] == ["close", "lifespan.shutdown.complete"]
-    assert app._reception is None
+    assert app._driver is None
     assert task.run().failure is None
     assert app.reported == []
 
 
 @pytest.mark.parametrize("when", ["open", "close"])
-def test_one_that_fails_is_told_to_the_server_and_to_the_log(when: str) -> None:
+def test_lifespan_failing_is_reported_to_asgi_server_and_log(when: str) -> None:
     app = App()
     failure = app.fails[when] = OSError("no disk")
-    assert app.told().run().failure is None
+    assert app.lifespan_task().run().failure is None
     stage = {"open": "startup", "close": "shutdown"}[when]
     assert app.does[-1] == f"lifespan.{stage}.failed: OSError: no disk"
     assert app.reported == [(f"the {stage} failed", failure)]
 
 
 @pytest.mark.parametrize("after", [2, 3])
-def test_one_that_is_cancelled(after: int) -> None:
+def test_lifespan_cancelled_closes_application(after: int) -> None:
     app = App()
-    task = app.told()
+    task = app.lifespan_task()
     for _ in range(after):
         task.go()
     task.go(Cancelled())
@@ -138,64 +118,64 @@ def test_one_that_is_cancelled(after: int) -> None:
     assert app.does == ["open", "lifespan.startup.complete", "Cancelled", "close"]
 
 
-def test_one_that_swallows_what_ends_it() -> None:
+def test_lifespan_that_swallows_exception_completes() -> None:
     app = App()
     app.swallows = True
-    task = app.told()
+    task = app.lifespan_task()
     for _ in range(3):
         task.go()
     task.go(ZeroDivisionError())
     assert app.does[2:] == ["ZeroDivisionError", "close", "lifespan.shutdown.complete"]
 
 
-# -- It is not ---------------------------------------------------------------------------------------------------------------------
+# -- Without a lifespan scope ------------------------------------------------------------------
 
 
-def test_one_begins_with_the_first_request() -> None:
+def test_lifespan_without_scope_starts_with_first_request() -> None:
     app = App()
     assert repr(app) == "<App of <Server 'x' with nothing>, None>"
-    assert app.asked().run().result == app.asked().run().result == "reception"
+    assert app.request_task().run().result == app.request_task().run().result == "reception"
     (living,) = app.living
-    assert living.waits == "bell"
+    assert living.waits == "event"
     assert app.does == ["open"]
     living.go(Cancelled())
     assert app.does == ["open", "Cancelled", "close"]
     assert app.reported == []
-    assert app.asked().run().result == "reception"
+    assert app.request_task().run().result == "reception"
     assert len(app.living) == 2
 
 
-def test_a_beginning_that_fails_is_tried_again() -> None:
+def test_lifespan_start_failed_is_retried_by_next_request() -> None:
     app = App()
     failure = app.fails["open"] = OSError("no disk")
-    assert app.asked().run().failure is failure
+    assert app.request_task().run().failure is failure
     assert app.reported == [("the lifespan failed", failure)]
     app.fails.clear()
-    assert app.asked().run().result == "reception"
+    assert app.request_task().run().result == "reception"
 
 
-def test_an_end_that_fails_is_told_to_the_log() -> None:
+def test_lifespan_without_scope_failing_at_end_is_logged() -> None:
     app = App()
     failure = app.fails["close"] = SystemExit(3)
-    app.asked().run()
+    app.request_task().run()
     app.living[0].go(Cancelled())
     assert app.living[0].failure is None
     assert app.reported == [("the lifespan failed", failure)]
 
 
-def test_what_is_cancelled_while_it_begins_is_begun_again() -> None:
+def test_lifespan_start_cancelled_is_retried() -> None:
     app = App()
     app.fails["open"] = Cancelled()
-    task = app.asked()
+    task = app.request_task()
     task.go()
     assert isinstance(app.living[0].failure, Cancelled)
-    assert task.waits == "bell"
+    assert task.waits == "event"
     app.fails.clear()
     assert task.run().result == "reception"
     assert app.reported == []
 
 
-def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
+def test_application_serves_endpoint_at_root_and_path() -> None:
     app = App()
     site = app._site(bytes, lambda: 0.0, "token")
     (endpoint,) = site.endpoints
@@ -207,18 +187,18 @@ def test_what_it_serves_is_at_its_root_and_at_its_path() -> None:
     assert [head.status for head in found] == [405, 405, 404]  # type: ignore[union-attr]
 
 
-def test_several_wait_for_one_beginning() -> None:
+def test_requests_during_lifespan_start_share_it() -> None:
     app = App()
-    slow: list[Task] = []
+    slow: list[FakeTask] = []
 
-    def spawn(living: Awaitable[None]) -> None:
-        slow.append(Task(living))
+    def spawn(function: Callable[[], Awaitable[None]]) -> None:
+        slow.append(FakeTask(function))
 
     app._spawn = spawn  # type: ignore[method-assign]
-    first, second = app.asked(), app.asked()
+    first, second = app.request_task(), app.request_task()
     for task in first, second:
         task.go()
-        assert task.waits == "bell"
+        assert task.waits == "event"
     slow[0].go()
     assert first.run().result == second.run().result == "reception"
     assert len(slow) == 1

@@ -1,4 +1,4 @@
-"""Middleware: one shape around everything that is answered by what is declared."""
+"""`HandlerCall` and `run_middleware`: middleware around every kind of declaration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, DeclarationError, Proceed, Server
 from mcp_core.types import CallToolResult, RequestParams, TextContent
-from tests.core.registry.test_service import Conversation, run
+from tests.core.runtime.test_service import Conversation, run
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -64,19 +64,19 @@ def build() -> Server:
 
 
 class Asked(Conversation):
-    """A conversation whose jobs are run, one after the other."""
+    """A conversation whose jobs run one after the other."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)
         self.jobs = 0
 
     def ask(self, method: str, **params: Any) -> Any:
-        """The result, or the error object, of one request."""
+        """Return the result, or the error object, of one request."""
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
         for job in self.feed(json.dumps(message).encode() + b"\n"):
             self.jobs += 1
             try:
-                job.done(run(job))
+                job.done(run(job.run()))
             except BaseException as exc:  # noqa: BLE001 - as a runtime does
                 job.failed(exc)
             job.dropped()
@@ -99,7 +99,7 @@ EVERYTHING: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("method", "params", "member"), EVERYTHING)
-def test_one_shape_for_everything(method: str, params: dict[str, Any], member: str) -> None:
+def test_middleware_sees_every_kind_of_request(method: str, params: dict[str, Any], member: str) -> None:
     server = build()
     without = Asked(server).ask(method, **params)
     seen: list[Any] = []
@@ -121,7 +121,7 @@ def test_one_shape_for_everything(method: str, params: dict[str, Any], member: s
     assert result is not None
 
 
-def test_the_first_is_the_outermost() -> None:
+def test_middleware_declared_first_is_outermost() -> None:
     server = build()
     order: list[str] = []
 
@@ -139,7 +139,7 @@ def test_the_first_is_the_outermost() -> None:
     assert order == ["outer in", "inner in", "inner out", "outer out"]
 
 
-def test_it_tells_the_handler_something() -> None:
+def test_middleware_state_reaches_handler() -> None:
     server = build()
 
     @server.middleware
@@ -150,7 +150,7 @@ def test_it_tells_the_handler_something() -> None:
     assert Asked(server).ask("tools/call", name="later")["content"][0]["text"] == "a note"
 
 
-def test_who_is_turned_away_learns_nothing() -> None:
+def test_request_rejected_by_middleware_learns_nothing() -> None:
     server = build()
 
     @server.middleware
@@ -163,7 +163,7 @@ def test_who_is_turned_away_learns_nothing() -> None:
     assert talk.reports == []
 
 
-def test_what_the_handler_raised_can_be_seen_and_changed() -> None:
+def test_middleware_may_replace_exception_of_handler() -> None:
     server = build()
     seen: list[type[BaseException]] = []
 
@@ -185,7 +185,7 @@ def test_what_the_handler_raised_can_be_seen_and_changed() -> None:
     assert talk.reports == []
 
 
-def test_another_answer_and_a_second_try() -> None:
+def test_middleware_may_replace_result_or_retry() -> None:
     server = build()
     tries: list[int] = []
 
@@ -208,7 +208,7 @@ def test_another_answer_and_a_second_try() -> None:
     assert tries == [0, 1]
 
 
-def test_a_fault_of_its_own_is_told_to_the_log_only() -> None:
+def test_middleware_raising_is_internal_error() -> None:
     server = build()
 
     @server.middleware
@@ -223,7 +223,7 @@ def test_a_fault_of_its_own_is_told_to_the_log_only() -> None:
     assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
 
 
-def test_after_the_handler_its_fault_counts_as_the_tools() -> None:
+def test_middleware_raising_after_handler_is_error_of_tool() -> None:
     server = build()
 
     @server.middleware
@@ -235,7 +235,7 @@ def test_after_the_handler_its_fault_counts_as_the_tools() -> None:
     assert (result["isError"], result["content"][0]["text"]) == (True, "changed my mind")
 
 
-def test_giving_nothing_is_a_fault() -> None:
+def test_middleware_returning_none_is_internal_error() -> None:
     server = build()
 
     @server.middleware
@@ -252,7 +252,7 @@ class Instance:
         return await proceed()
 
 
-def test_what_a_middleware_may_be() -> None:
+def test_middleware_must_be_async() -> None:
     server = Server("s")
     assert server.middleware(instance := Instance()) is instance
 
@@ -266,8 +266,8 @@ def test_what_a_middleware_may_be() -> None:
     assert server.middlewares == [instance]
 
 
-def test_a_thread_gives_no_stop_iteration() -> None:
-    """What a future refuses, and an iterator takes for its end."""
+def test_thread_raising_stop_iteration_is_runtime_error() -> None:
+    """Futures refuse a `StopIteration`, and iterators take it for their end."""
     server = Server("s")
 
     @server.tool(thread=True)

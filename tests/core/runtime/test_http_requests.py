@@ -1,6 +1,4 @@
-"""How calls are made, by a driver in which nothing runs by itself: each thing that is awaited is shown to the test, which says what
-comes of it.
-"""
+"""`HttpRequestRunner`, step by step: the test is the driver, and decides how each wait ends."""
 
 from __future__ import annotations
 
@@ -9,45 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from mcp_core import NEED_DATA, AuthRequired, ConnectFailed, ConnectionLost
-from mcp_core.http import Body, Carriage, End, Head, HttpCall, RequestHead
+from mcp_core.http import Body, End, Head, HttpCall, RequestHead
 from mcp_core.http import _pool as pool
+from mcp_core.runtime import HttpRequestRunner
+from tests.core.runtime.stepping import Cancelled, FakeEvent, Wait, steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
-    from mcp_core.http import Action, Errand
+    from mcp_core.http import Action
+    from mcp_core.runtime import HttpRequestJob
 
 HEAD = RequestHead(b"POST", b"/mcp", [])
 OK: list[Action] = [Head(200, [(b"keep-alive", b"timeout=9")]), Body(b"{}"), End()]
 
 
-class Cancelled(BaseException):
-    """What is raised in a task that is stopped."""
-
-
-class Awaited:
-    """Something that takes its time: the test says what comes of it by `Task.go`."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return (yield self.what)
-
-
-class Bell:
-    def __init__(self) -> None:
-        self.rung = False
-
-    def set(self) -> None:
-        self.rung = True
-
-    def wait(self) -> Awaited:
-        return Awaited("bell")
-
-
 class Line:
-    """A connection, of which the test plays what comes on it."""
+    """A connection on which the test is the server."""
 
     protocol = "HTTP/1.1"
     room = 1
@@ -58,41 +34,41 @@ class Line:
         self.sent: list[tuple[RequestHead, bytes]] = []
         self.take: Callable[[list[Action]], None]
 
-    def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> Awaited:
+    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
         self.sent.append((head, body))
         self.take = take
-        return Awaited(f"run {self.name}")
+        return bool(await Wait(f"run {self.name}"))
 
     def closed_by_server(self) -> bool:
         return self.ended
 
-    def aclose(self) -> Awaited:
+    async def aclose(self) -> None:
         self.closed = True
-        return Awaited(f"close {self.name}")
+        await Wait(f"close {self.name}")
 
 
 class Task:
-    """An errand under way. `waits` is for what, None once it is over."""
+    """The task of a job. `waits` is what it waits for, None once it is over."""
 
-    def __init__(self, driver: Play, errand: Errand) -> None:
-        self.driver, self.errand = driver, errand
+    def __init__(self, driver: Play, job: HttpRequestJob) -> None:
+        self.driver, self.job = driver, job
         self.waits: str | None = None
-        self._run = errand.__await__()
-        errand.stop = self.stop
+        self._run = steps_of(job.run)
+        job.stop = self.stop
 
     def go(self, value: Any = None, error: BaseException | None = None) -> None:
         try:
             self.waits = self._run.send(value) if error is None else self._run.throw(error)
             return
         except StopIteration as end:
-            self.errand.done(end.value)
+            self.job.done(end.value)
         except Cancelled:
             pass
         except BaseException as exc:  # noqa: BLE001 - it is looked at
             with pytest.raises(type(exc)):
-                self.errand.failed(exc)
+                self.job.failed(exc)
         self.waits = None
-        self.errand.dropped()
+        self.job.dropped()
         self.driver.pump()
 
     def stop(self) -> None:
@@ -100,7 +76,7 @@ class Task:
 
 
 class Http:
-    """The machine: what the test wants done, and what was told."""
+    """The `HttpClient`: what the test wants done, and in `told` how it was called."""
 
     def __init__(self) -> None:
         self.make: list[HttpCall] = []
@@ -151,7 +127,7 @@ class Http:
 
 
 class Play:
-    """A driver. `opened` are the connections that were wanted so far."""
+    """A driver. `opened` are the connections that were dialled so far."""
 
     played: ClassVar[list[Play]] = []
 
@@ -164,21 +140,22 @@ class Play:
         self.discarded: list[Line] = []
         self.seen: list[Any] = []
         self.take: Callable[[Any], None] = self.seen.append
-        self.carriage: Carriage[Line] = Carriage(self.http, self, self._take, **options)  # type: ignore[arg-type]
+        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(self.http, self, self._take, **options)  # type: ignore[arg-type]
 
-    bell = Bell
+    new_event = FakeEvent
 
     def _take(self, event: Any) -> None:
         self.take(event)
 
-    def dial(self) -> Awaited:
-        return Awaited("dial")
+    async def dial(self) -> Line:
+        line: Line = await Wait("dial")
+        return line
 
     def discard(self, lines: list[Line]) -> None:
         self.discarded += lines
 
-    def begin(self, errand: Errand) -> None:
-        task = Task(self, errand)
+    def start_job(self, job: HttpRequestJob) -> None:
+        task = Task(self, job)
         self.tasks.append(task)
         task.go()
 
@@ -186,7 +163,7 @@ class Play:
         return self.now
 
     def pump(self) -> None:
-        self.carriage.run()
+        self.runner.run()
 
     # -- What a test says ----------------------------------------------------------------------------------------------------
 
@@ -209,7 +186,7 @@ class Play:
         task.go(whole)
 
     def idle_line(self) -> Line:
-        """A connection that has carried a call."""
+        """Return an idle connection that has carried a request."""
         task = self.call(0)
         line = self.connect(task)
         self.answered(task, line)
@@ -219,7 +196,7 @@ class Play:
 
 @pytest.fixture(autouse=True)
 def stopped() -> Iterator[None]:
-    """What is still under way at the end of a test is stopped."""
+    """Cancel the tasks that still run at the end of a test."""
     yield
     for play in Play.played:
         for task in play.tasks:
@@ -228,27 +205,27 @@ def stopped() -> Iterator[None]:
     Play.played.clear()
 
 
-def test_a_call_on_a_new_connection_and_one_on_the_same() -> None:
+def test_second_request_reuses_connection() -> None:
     sent: list[bytes] = []
     play = Play(sent=sent.append, address=lambda head: RequestHead(head.method, b"http://there", []))
     task = play.call(1)
-    assert repr(task.errand) == "<Errand 1, under way>"
-    assert repr(play.carriage).endswith(": 1 under way>")
+    assert repr(task.job) == "<HttpRequestJob 1, under way>"
+    assert repr(play.runner).endswith(": 1 under way>")
     line = play.connect(task)
-    assert play.carriage.protocol == "HTTP/1.1"
+    assert play.runner.protocol == "HTTP/1.1"
     assert line.sent == [(RequestHead(b"POST", b"http://there", []), b"{}")]
     play.answered(task, line)
     assert play.http.told == [(1, 200), (1, b"{}"), (1, None)]
     assert task.waits is None
-    assert repr(task.errand) == "<Errand 1, over>"
-    assert play.carriage.idle
-    assert play.carriage.next_deadline() == 8.0  # the server said nine seconds
+    assert repr(task.job) == "<HttpRequestJob 1, over>"
+    assert play.runner.idle
+    assert play.runner.next_deadline() == 8.0  # keep-alive: timeout=9
     again = play.call(2)
     assert again.waits == "run line 0"
     assert sent == [b"{}", b"{}"]
 
 
-def test_what_comes_is_acted_on_before_the_end_but_not_at_it() -> None:
+def test_events_are_processed_before_end_of_response() -> None:
     play = Play()
     line = play.connect(play.call(1))
     play.http.events = ["event"]
@@ -261,7 +238,7 @@ def test_what_comes_is_acted_on_before_the_end_but_not_at_it() -> None:
     assert play.seen == ["event", "last"]
 
 
-def test_an_event_may_lead_to_a_call() -> None:
+def test_event_handler_may_start_request() -> None:
     play = Play()
 
     def take(event: Any) -> None:
@@ -273,16 +250,16 @@ def test_an_event_may_lead_to_a_call() -> None:
     play.take = take
     play.http.events = ["calls at once", "has something to say"]
     play.pump()
-    assert [task.errand.call.key for task in play.tasks] == [1, 2]
+    assert [task.job.call.key for task in play.tasks] == [1, 2]
 
 
-def test_no_connection_comes_about() -> None:
+def test_dial_failing_ends_request() -> None:
     play = Play()
     play.call(1).go(error=ConnectFailed("nobody is there"))
     assert play.http.told == [(1, "nobody is there")]
 
 
-def test_a_request_that_cannot_be_said() -> None:
+def test_request_invalid_in_http_ends_with_error() -> None:
     play = Play()
     task = play.call(1)
     line = play.connect(task)
@@ -297,10 +274,10 @@ def test_a_request_that_cannot_be_said() -> None:
     ("heard", "said"),
     [
         (True, "it broke"),
-        (False, "it broke; is it a server of HTTP, and with TLS or without as the URL says?"),
+        (False, "it broke; is it an HTTP server, with TLS or without as the URL says?"),
     ],
 )
-def test_a_connection_that_breaks(heard: bool, said: str) -> None:
+def test_connection_lost_ends_request(heard: bool, said: str) -> None:
     play = Play()
     task = play.call(1)
     play.connect(task).heard = heard
@@ -310,7 +287,7 @@ def test_a_connection_that_breaks(heard: bool, said: str) -> None:
     assert play.http.told == [(1, said)]
 
 
-def test_a_connection_that_was_idle_and_breaks_is_not_the_callers_concern() -> None:
+def test_idle_connection_lost_retries_request() -> None:
     play = Play()
     play.idle_line()
     task = play.call(1)
@@ -327,7 +304,7 @@ def test_a_connection_that_was_idle_and_breaks_is_not_the_callers_concern() -> N
     assert play.http.told[-1] == (2, "it broke")
 
 
-def test_a_connection_that_is_known_to_be_dead_is_not_taken() -> None:
+def test_idle_connection_closed_by_server_is_not_used() -> None:
     play = Play()
     play.idle_line().ended = True
     task = play.call(1, idempotent=False)
@@ -336,7 +313,7 @@ def test_a_connection_that_is_known_to_be_dead_is_not_taken() -> None:
     play.connect(task)
 
 
-def test_one_that_said_more_than_it_should_have_is_closed() -> None:
+def test_connection_not_reusable_is_closed() -> None:
     play = Play()
     task = play.call(1)
     play.answered(task, play.connect(task), whole=False)
@@ -345,7 +322,7 @@ def test_one_that_said_more_than_it_should_have_is_closed() -> None:
     assert play.http.told[-1] == (1, None)
 
 
-def test_a_call_that_is_dropped() -> None:
+def test_request_cancelled_closes_connection() -> None:
     play = Play()
     task = play.call(1)
     line = play.connect(task)
@@ -353,44 +330,44 @@ def test_a_call_that_is_dropped() -> None:
     play.pump()
     assert task.waits == "close line 0"
     task.go(error=Cancelled())
-    assert play.http.told == [(1, "it was cancelled")]
+    assert play.http.told == [(1, "the request was cancelled")]
     assert line.closed
     play.http.drop = [1]
     play.pump()
     assert len(play.http.told) == 1
 
 
-def test_all_are_stopped_at_the_end() -> None:
+def test_stop_cancels_all_requests() -> None:
     play = Play()
     tasks = [play.call(1), play.call(2)]
-    play.carriage.stop()
+    play.runner.stop()
     assert [task.waits for task in tasks] == [None, None]
-    assert play.carriage.idle
+    assert play.runner.idle
 
 
-def test_a_task_that_never_ran() -> None:
+def test_job_cancelled_before_start_ends_request() -> None:
     play = Play()
-    play.begin = lambda errand: (errand.stop(), errand.dropped())  # type: ignore[assignment, func-returns-value]
+    play.start_job = lambda job: (job.stop(), job.dropped())  # type: ignore[assignment, func-returns-value]
     play.http.make.append(HttpCall(1, HEAD))
     play.pump()
-    assert play.http.told == [(1, "it was cancelled")]
+    assert play.http.told == [(1, "the request was cancelled")]
 
 
-def test_a_fault_of_ours_is_no_secret() -> None:
+def test_unexpected_exception_ends_request_and_is_raised() -> None:
     play = Play()
     task = play.call(1)
     play.connect(task)
     task.go(error=ZeroDivisionError())
     task.go()
-    assert play.http.told == [(1, "our own fault")]
+    assert play.http.told == [(1, "internal error of the client")]
 
 
-# -- Turns -----------------------------------------------------------------------------------------------------------------------
+# -- Waiting for a connection -----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Play:
-    """A driver that may have two connections for short calls, and has them."""
+    """Return a driver with two connections for short requests, which is the maximum."""
     monkeypatch.setattr(pool, "_MAX_IN_USE", 2)
     play = Play()
     for key in 1, 2:
@@ -398,31 +375,31 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Play:
     return play
 
 
-def test_who_finds_no_place_waits_for_one(two: Play) -> None:
+def test_request_without_free_connection_waits(two: Play) -> None:
     third, fourth = two.call(3), two.call(4)
-    assert third.waits == fourth.waits == "bell"
-    bells = list(two.carriage._waiting[0])
+    assert third.waits == fourth.waits == "event"
+    events = list(two.runner._waiting[0])
     two.answered(two.tasks[0], two.opened[0])
-    assert [bell.rung for bell in bells] == [True, False]  # type: ignore[attr-defined]
+    assert [event.is_set for event in events] == [True, False]  # type: ignore[attr-defined]
     third.go()
     assert third.waits == "run line 0"
     long = two.call(5, long=True)
     assert long.waits == "dial"
 
 
-def test_who_is_stopped_while_he_waits_takes_no_turn(two: Play) -> None:
+def test_waiting_request_cancelled_wakes_next(two: Play) -> None:
     third, fourth = two.call(3), two.call(4)
-    bells = list(two.carriage._waiting[0])
+    events = list(two.runner._waiting[0])
     third.stop()
     two.answered(two.tasks[0], two.opened[0])
-    assert [bell.rung for bell in bells] == [False, True]  # type: ignore[attr-defined]
+    assert [event.is_set for event in events] == [False, True]  # type: ignore[attr-defined]
     fifth = two.call(5)
     assert fifth.waits == "run line 0"
     sixth = two.call(6)
     fourth.stop()  # it was its turn
-    assert two.carriage._waiting[0] == type(two.carriage._waiting[0])()
+    assert two.runner._waiting[0] == type(two.runner._waiting[0])()
     sixth.go()
-    assert sixth.waits == "bell"
+    assert sixth.waits == "event"
     two.call(7)
     two.tasks[1].stop()
     two.tasks[1].go()
@@ -435,18 +412,18 @@ class Shared(Line):
     room = 10
 
 
-def test_a_connection_for_many_wakes_all_that_wait() -> None:
+def test_shared_connection_wakes_all_waiting_requests() -> None:
     play = Play()
     first = play.call(1)
     line = Shared("line 0")
     play.opened.append(line)
     first.go(line)
-    assert play.carriage.protocol == "HTTP/2"
+    assert play.runner.protocol == "HTTP/2"
     second = play.call(2)
     assert second.waits == "run line 0"
     line.room = 0
     third, fourth = play.call(3), play.call(4, long=True)
-    assert (third.waits, fourth.waits) == ("dial", "bell")
+    assert (third.waits, fourth.waits) == ("dial", "event")
     third.go(Shared("line 1"))
     fourth.go()
     assert fourth.waits == "run line 1"
@@ -454,76 +431,78 @@ def test_a_connection_for_many_wakes_all_that_wait() -> None:
     assert play.http.told[-1] == (1, None)
 
 
-def test_whoever_waits_for_a_connection_for_many_hears_that_it_carries_one() -> None:
+def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
     play = Play()
-    play.carriage.pool.shared = True
+    play.runner.pool.shared = True
     first, second, third = play.call(1, long=True), play.call(2), play.call(3, long=True)
-    assert [task.waits for task in play.tasks] == ["dial", "bell", "bell"]
-    bells = [bell for waiting in play.carriage._waiting for bell in waiting]
+    assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
+    events = [event for waiting in play.runner._waiting for event in waiting]
     play.connect(first)
-    assert [bell.rung for bell in bells] == [True, True]  # type: ignore[attr-defined]
+    assert [event.is_set for event in events] == [True, True]  # type: ignore[attr-defined]
     second.go()
     third.go()
     assert (second.waits, third.waits) == ("dial", "dial")
 
 
-def test_whoever_waits_for_a_connection_that_fails_opens_his_own() -> None:
+def test_shared_connection_failing_lets_waiting_requests_dial() -> None:
     play = Play()
-    play.carriage.pool.shared = True
+    play.runner.pool.shared = True
     first, second, third = play.call(1), play.call(2), play.call(3, long=True)
-    assert [task.waits for task in play.tasks] == ["dial", "bell", "bell"]
+    assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     first.go(error=ConnectFailed("no"))
     second.go()
     third.go()
     assert (second.waits, third.waits) == ("dial", "dial")
 
 
-# -- Time ------------------------------------------------------------------------------------------------------------------------
+# -- Timeouts ------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("machine", "pool", "first"),
     [(None, False, None), (5.0, False, 5.0), (None, True, 8.0), (5.0, True, 5.0)],
 )
-def test_the_next_deadline(machine: float | None, pool: bool, first: float | None) -> None:
+def test_next_deadline_is_earlier_of_pool_and_client(
+    machine: float | None, pool: bool, first: float | None
+) -> None:
     play = Play()
     if pool:
         play.idle_line()
     play.http.deadline = machine
-    assert play.carriage.next_deadline() == first
+    assert play.runner.next_deadline() == first
 
 
-def test_what_nobody_uses_is_closed() -> None:
+def test_idle_connection_expired_is_discarded() -> None:
     play = Play()
     line = play.idle_line()
-    play.carriage.handle_timeout(7.9)
+    play.runner.handle_timeout(7.9)
     assert play.discarded == []
-    play.carriage.handle_timeout(8.0)
+    play.runner.handle_timeout(8.0)
     assert play.discarded == [line]
     assert play.http.told == [("time", 7.9), ("time", 8.0)]
 
 
-# -- The right to make a call -------------------------------------------------------------------------------------------------------
+# -- Authorization -------------------------------------------------------------------------------------------------------
 
 
-class Rights:
-    def ready(self) -> Awaited:
-        return Awaited("ready")
+class FakeAuth:
+    async def ready(self) -> None:
+        await Wait("ready")
 
-    def challenged(self, attempt: Any) -> Awaited:
-        return Awaited(f"challenged {attempt}")
+    async def challenged(self, attempt: Any) -> None:
+        await Wait(f"challenged {attempt}")
 
 
 DENIED: list[Action] = [Head(401, []), Body(b"no"), End()]
 
 
-def test_a_call_without_a_right_to_show_asks_nobody() -> None:
-    assert Play(rights=Rights()).call(1).waits == "dial"
+def test_request_without_auth_attempt_gets_no_token() -> None:
+    assert Play(rights=FakeAuth()).call(1).waits == "dial"
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_call_is_made_again_when_there_is_a_right_to_it(at_once: bool) -> None:
-    play = Play(rights=Rights())
+def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
+    play = Play(rights=FakeAuth())
     play.http.refuses = 1
     task = play.call(1, attempt="mine")
     assert task.waits == "ready"
@@ -551,20 +530,20 @@ def test_a_call_is_made_again_when_there_is_a_right_to_it(at_once: bool) -> None
     assert play.http.told == [("hold", None), ("hold", 3.0), (1, 200), (1, b"{}"), (1, None)]
 
 
-def test_there_is_no_right_to_it() -> None:
-    play = Play(rights=Rights())
+def test_request_denied_ends_with_auth_error() -> None:
+    play = Play(rights=FakeAuth())
     task = play.call(1, attempt="mine")
     no = AuthRequired("log in")
     task.go(error=no)
     assert play.http.told == [(1, no)]
 
 
-def test_last_words_ask_nobody() -> None:
-    play = Play(rights=Rights())
+def test_request_during_shutdown_starts_no_login() -> None:
+    play = Play(rights=FakeAuth())
 
-    def begin(errand: Errand) -> None:
-        errand.last = True
-        Play.begin(play, errand)
+    def start_job(job: HttpRequestJob) -> None:
+        job.shutting_down = True
+        Play.start_job(play, job)
 
-    play.begin = begin  # type: ignore[method-assign]
+    play.start_job = start_job  # type: ignore[method-assign]
     assert play.call(1, attempt="mine").waits == "dial"
