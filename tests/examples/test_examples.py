@@ -299,7 +299,7 @@ async def test_protected(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
     async with trio.open_nursery() as nursery:
-        serve: Any = partial(mcp_trio.serve_http, protected.server, auth=protected.guard)
+        serve: Any = partial(mcp_trio.serve_http, protected.server, auth=protected.resource_server)
         address = await nursery.start(serve)
         with pytest.raises(mcp_trio.ConnectFailed) as refused:
             async with mcp_trio.connect(address.url, versions=[version]):
