@@ -1,11 +1,10 @@
-"""Words of a command line to something to do: the subcommands, their options, and what help says about them.
+"""The command line: subcommands, their options and help.
 
-Rules of this file:
-
-1. The server that a command talks to comes last: its URL, or behind `--` the command that starts it, so that its own options are
-   never taken for ours. Hence the words are cut there before argparse sees them.
-2. Each subcommand has a parser of its own, since argparse's subparsers do not let options and arguments mix.
-3. A complaint about what argparse cannot know (a missing `--`, an address that is no URL) names the line that would have worked.
+1. The server comes last: its URL, or after `--` the command that starts it. The words are split
+   there before argparse sees them, so options of the server are never taken for ours.
+2. Each subcommand has a parser of its own: subparsers of argparse do not allow options between
+   positional arguments.
+3. An error that argparse cannot detect, such as a missing `--`, names a line that would work.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from ._user import User
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
 
-    Act = Callable[[], int]
+    Command = Callable[[], int]
 
 __all__ = ["parse"]
 
-_STATUSES: Final = """\
+_EXIT_STATUSES: Final = """\
 exit status:
   0    done
   1    the tool or the server answered with an error, or FILE could not be loaded
@@ -60,12 +59,12 @@ _SUMMARIES: Final = {
 }
 
 
-def parse(words: Sequence[str]) -> Act:
-    """What the words ask for.
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status.
 
     Raises:
-        SystemExit: help was asked for and shown, or argparse has complained.
-        Problem: a complaint of our own.
+        SystemExit: argparse has printed help or an error.
+        CliError: the command line is invalid in a way that argparse does not detect.
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])
@@ -74,7 +73,7 @@ def parse(words: Sequence[str]) -> Act:
         None,
         usage="mcp-trio COMMAND ...",
         description="Model Context Protocol: run servers, look into them, use them.",
-        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` says more.\n\n{_STATUSES}",
+        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` says more.\n\n{_EXIT_STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"mcp-trio {__version__}")
     parser.add_argument("command", choices=list(_COMMANDS), nargs="?", help=argparse.SUPPRESS)
@@ -83,7 +82,7 @@ def parse(words: Sequence[str]) -> Act:
     return lambda: MISUSED
 
 
-def _demo(words: Sequence[str]) -> Act:
+def _demo(words: Sequence[str]) -> Command:
     parser = _parser(
         "demo",
         description="Starts a small server and talks to it in two revisions of MCP, showing every message.",
@@ -94,7 +93,7 @@ def _demo(words: Sequence[str]) -> Act:
     return demo
 
 
-def _run(words: Sequence[str]) -> Act:
+def _run(words: Sequence[str]) -> Command:
     parser = _parser(
         "run",
         description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, for a client that starts this; with --http for\n"
@@ -109,7 +108,7 @@ def _run(words: Sequence[str]) -> Act:
     parser.add_argument(
         "--http",
         metavar="[HOST:]PORT",
-        type=_address,
+        type=_listen_address,
         help="serve over HTTP, at http://HOST:PORT/mcp; without HOST for this machine only (127.0.0.1); 0 is a port that is free",
     )
     parser.add_argument(
@@ -139,20 +138,20 @@ def _run(words: Sequence[str]) -> Act:
     )
 
 
-def _inspect(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _inspect(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "inspect",
         description="Shows what a server offers.",
         example="mcp-trio inspect -- python greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp",
     )
-    found, target = _found(parser, words)
+    found, target = _parse_server_command(parser, words)
     from ._inspect import inspect
 
     return partial(inspect, target, as_json=found.json)
 
 
-def _call(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _call(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "call",
         takes=_ARGUMENTS,
         description="Calls a tool of a server and shows the result.\n\n"
@@ -161,15 +160,15 @@ def _call(words: Sequence[str]) -> Act:
         example="mcp-trio call greet name=World -- python greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
-    _add_conversation(parser)
-    found, target = _found(parser, words)
+    _add_session_options(parser)
+    found, target = _parse_server_command(parser, words)
     from ._call import call
 
     return partial(call, target, found.tool, found.words, as_json=found.json)
 
 
-def _read(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _read(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "read",
         description="Reads a resource of a server and writes it to stdout: text as it is, other content as its bytes, but not\n"
         "to a terminal.",
@@ -177,15 +176,15 @@ def _read(words: Sequence[str]) -> Act:
         URI="of the resource; `mcp-trio inspect` lists them, and templates of them",
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
-    _add_conversation(parser)
-    found, target = _found(parser, words)
+    _add_session_options(parser)
+    found, target = _parse_server_command(parser, words)
     from ._read import read
 
     return partial(read, target, found.uri, output=found.output, as_json=found.json)
 
 
-def _prompt(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _prompt(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "prompt",
         takes=_ARGUMENTS,
         description="Lets a server fill in one of its prompts and shows the messages.\n\n"
@@ -194,15 +193,15 @@ def _prompt(words: Sequence[str]) -> Act:
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
         NAME="of the prompt; `mcp-trio inspect` lists them",
     )
-    _add_conversation(parser)
-    found, target = _found(parser, words)
+    _add_session_options(parser)
+    found, target = _parse_server_command(parser, words)
     from ._prompt import prompt
 
     return partial(prompt, target, found.name, found.words, as_json=found.json)
 
 
-def _complete(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _complete(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "complete",
         takes=_ARGUMENTS,
         description="Asks a server how an argument may go on, of which VALUE was typed; '' for nothing yet. The values come one\n"
@@ -212,14 +211,14 @@ def _complete(words: Sequence[str]) -> Act:
         ARGUMENT="the argument of the prompt, or the variable of the template",
         VALUE="what there is of it so far",
     )
-    found, target = _found(parser, words)
+    found, target = _parse_server_command(parser, words)
     from ._complete import complete
 
     return partial(complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json)
 
 
-def _listen(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _listen(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "listen",
         takes=_URIS,
         description="Prints a line whenever something that a server offers changes, until Ctrl+C or the server ends it: tools,\n"
@@ -231,7 +230,7 @@ def _listen(words: Sequence[str]) -> Act:
     parser.add_argument("--prompts", action="store_true", help="hear of the list of prompts")
     parser.add_argument("--resources", action="store_true", help="hear of the list of resources")
     _add_log_level(parser)
-    found, target = _found(parser, words)
+    found, target = _parse_server_command(parser, words)
     from ._listen import listen
 
     return partial(
@@ -245,13 +244,13 @@ def _listen(words: Sequence[str]) -> Act:
     )
 
 
-def _login(words: Sequence[str]) -> Act:
+def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
         usage="mcp-trio login [options] URL",
         description="Opens a browser, where you let this command in at the server at URL, and keeps the access token that it gets\n"
         "for the other commands.",
-        epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_STATUSES}",
+        epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_EXIT_STATUSES}",
     )
     parser.add_argument("url", metavar="URL", help="of the server")
     parser.add_argument(
@@ -275,7 +274,7 @@ def _login(words: Sequence[str]) -> Act:
     parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
     found = parser.parse_args(words)
     if not _URL.match(found.url):
-        raise _unreachable(found.url)
+        raise _invalid_url(found.url)
     _require_url(found.url)
     stderr = Screen(sys.stderr)
     target = Target(server=found.url, stderr=stderr, trace=tracing(stderr) if found.trace else None)
@@ -300,7 +299,7 @@ def _client_secret(found: argparse.Namespace) -> Secret | None:
     return Secret(value)
 
 
-_COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
+_COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "demo": _demo,
     "run": _run,
     "inspect": _inspect,
@@ -314,7 +313,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
 
 
 def _parser(
-    name: str | None, *, description: str, usage: str | None = None, epilog: str = _STATUSES
+    name: str | None, *, description: str, usage: str | None = None, epilog: str = _EXIT_STATUSES
 ) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog="mcp-trio" if name is None else f"mcp-trio {name}",
@@ -327,7 +326,7 @@ def _parser(
 
 
 class _Words(NamedTuple):
-    """Words of which a command takes any number: how help names and explains them, and how one is known."""
+    """A positional argument that may be repeated: its help, and `fits`, True if a word may be one."""
 
     usage: str
     metavar: str
@@ -342,30 +341,40 @@ _ARGUMENTS: Final = _Words(
     lambda word: "=" in word or word.startswith("{"),
 )
 _URIS: Final = _Words("[URI ...]", "URI", "a resource to hear of", is_uri)
-_NOTHING: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
+_NO_WORDS: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
 
-_SERVER: Final = """
+_SERVER_HELP: Final = """
 
 The server is the one at URL, or one that is started for the purpose, and ended afterwards: COMMAND ARG... is its own
 command line."""
 _URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
-_ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?")  # a URL without its beginning
+_URL_WITHOUT_SCHEME: Final = re.compile(
+    r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
+)  # a URL without its scheme
 
 
-def _talking(
-    name: str, *, description: str, example: str, takes: _Words = _NOTHING, **positions: str
+def _server_parser(
+    name: str, *, description: str, example: str, takes: _Words = _NO_WORDS, **positions: str
 ) -> argparse.ArgumentParser:
-    """A parser for a command that talks to a server. `positions` are its own words, each with its help, in order."""
+    """Build the parser of a subcommand that connects to a server.
+
+    Args:
+        name: the subcommand.
+        description: what it does, for its help.
+        example: one or more lines, for its help.
+        takes: the words that may be repeated, after `positions`.
+        positions: names of positional arguments, in order, and the help of each.
+    """
     words = " ".join(filter(None, [name, *positions, takes.usage]))
     parser = _parser(
         name,
         usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] -- COMMAND ARG...",
-        description=description + _SERVER,
-        epilog=f"example:\n  {example}\n\n{_STATUSES}",
+        description=description + _SERVER_HELP,
+        epilog=f"example:\n  {example}\n\n{_EXIT_STATUSES}",
     )
     parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
-    for position, says in positions.items():
-        parser.add_argument(position.lower(), metavar=position, help=says)
+    for position, text in positions.items():
+        parser.add_argument(position.lower(), metavar=position, help=text)
     parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document, with the names of the protocol"
@@ -414,8 +423,8 @@ def _add_log_level(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_conversation(parser: argparse.ArgumentParser) -> None:
-    """Options for what may happen while the server works: it logs, and it asks."""
+def _add_session_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for log messages, elicitation and roots."""
     _add_log_level(parser)
     parser.add_argument(
         "--answer",
@@ -429,7 +438,7 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
         "--root",
         metavar="PATH",
         dest="roots",
-        type=_place,
+        type=_existing_path,
         action="append",
         default=[],
         help="tells the server that it may work there (may be repeated)",
@@ -451,7 +460,10 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What goes with each request. The value of a token is never on a command line, where others can see it."""
+    """Return the headers of each HTTP request.
+
+    A token is read from the environment: other users of the machine can see a command line.
+    """
     headers: list[tuple[str, str]] = list(getattr(found, "headers", ()))
     variable = getattr(found, "token_env", None)
     if variable is not None:
@@ -466,7 +478,7 @@ def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[
     return tuple(headers)
 
 
-def _place(text: str) -> Path:
+def _existing_path(text: str) -> Path:
     try:
         return Path(text).resolve(strict=True)
     except OSError as exc:
@@ -480,11 +492,11 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-_seconds.__name__ = "number of seconds"  # argparse names it when `float` refuses
+_seconds.__name__ = "number of seconds"  # argparse shows this name if `float` raises
 
 
-def _address(text: str) -> tuple[str, int]:
-    """Where to listen."""
+def _listen_address(text: str) -> tuple[str, int]:
+    """Parse `[HOST:]PORT` to listen on; the host is 127.0.0.1 by default."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
     if not (host and port.isascii() and port.isdigit() and int(port) < 65_536):
@@ -494,10 +506,13 @@ def _address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, Target]:
-    """What the words mean: our own, and the server, which is a URL at the end or the command behind the first `--`."""
+def _parse_server_command(
+    parser: argparse.ArgumentParser, words: Sequence[str]
+) -> tuple[argparse.Namespace, Target]:
+    """Parse a subcommand's words and its server: a URL, or the command after the first `--`."""
     cut = words.index("--") if "--" in words else len(words)
-    own, command = words[:cut], words[cut + 1 :]
+    own = words[:cut]
+    command = words[cut + 1 :]
     found, unknown = parser.parse_known_intermixed_args(own)
     given = [getattr(found, position) for position in found.positions]
     for word in (*given, *found.words, *getattr(found, "answer", ())):
@@ -507,15 +522,15 @@ def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argpa
         server = found.words.pop()
     elif len(command) == 1 and _URL.match(command[0]):
         server = command[0]
-    ours = list(takewhile(found.takes.fits, found.words))
-    stray = [*found.words[len(ours) :], *unknown]
+    fitting = list(takewhile(found.takes.fits, found.words))
+    stray = [*found.words[len(fitting) :], *unknown]
     if not server:
-        raise _no_server(f"{parser.prog} {shlex.join([*given, *ours])}".rstrip(), stray)
+        raise _missing_server(f"{parser.prog} {shlex.join([*given, *fitting])}".rstrip(), stray)
     if isinstance(server, str):
         _require_url(server)
     elif "://" in server[0]:
-        raise _unreachable(server[0])
-    if unknown or (stray and found.takes is _NOTHING):
+        raise _invalid_url(server[0])
+    if unknown or (stray and found.takes is _NO_WORDS):
         parser.error(f"unrecognized arguments: {shlex.join(stray)} (the server's own go behind its command)")
     return found, _target(found, server)
 
@@ -552,21 +567,21 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
     )
 
 
-def _no_server(ours: str, stray: list[str]) -> Problem:
+def _missing_server(prefix: str, stray: list[str]) -> Problem:
     for word in stray:
         if "://" in word:
-            return _unreachable(word)
-    if stray and _ADDRESS.fullmatch(stray[-1]):
-        return Problem(f"{stray[-1]} is no URL: {ours} http://{stray[-1]}")
+            return _invalid_url(word)
+    if stray and _URL_WITHOUT_SCHEME.fullmatch(stray[-1]):
+        return Problem(f"{stray[-1]} is no URL: {prefix} http://{stray[-1]}")
     if stray:
-        return Problem(f"the server's command comes behind `--`: {ours} -- {shlex.join(stray)}")
+        return Problem(f"the server's command comes behind `--`: {prefix} -- {shlex.join(stray)}")
     return Problem(
-        f"no server: it comes last, as a URL or behind `--` as the command that starts it: {ours} http://127.0.0.1:8000/mcp,"
-        f" or {ours} -- python server.py"
+        f"no server: it comes last, as a URL or behind `--` as the command that starts it: {prefix} http://127.0.0.1:8000/mcp,"
+        f" or {prefix} -- python server.py"
     )
 
 
-def _unreachable(url: str) -> Problem:
+def _invalid_url(url: str) -> Problem:
     if _URL.match(url):
         return Problem(f"{url} is not to be started: a URL comes last, and alone")
     return Problem(f"{url} cannot be reached: give a URL that begins with http://, https://, ws:// or wss://")

@@ -1,4 +1,4 @@
-"""URIs of resources, as somebody typed them."""
+"""URIs of resources, as the user types them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _VARIABLE: Final = re.compile(r"\{.*?\}")
 
 
 def is_uri(word: str) -> bool:
-    """Whether a word is meant as a URI."""
+    """Return True if `word` begins with a URI scheme (RFC 3986)."""
     return _SCHEME.match(word) is not None
 
 
 def check_uri(uri: str) -> None:
-    """Make sure that it is the URI of a resource.
+    """Check that `uri` can be the URI of a resource.
 
     Raises:
-        Problem: it is none, or a template of some.
+        CliError: `uri` has no scheme, or is a URI template.
     """
     if not is_uri(uri):
         raise Problem(

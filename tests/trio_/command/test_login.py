@@ -13,7 +13,7 @@ import trio
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
 from mcp_trio._command._problem import Problem
-from mcp_trio._command._talk import Target, _explained
+from mcp_trio._command._talk import Target, _explain_errors
 from tests.trio_.command.program import GREETER, run
 from tests.trio_.oauth_world import oauth_world
 
@@ -116,7 +116,10 @@ async def test_a_token_that_cannot_be_kept_is_none_for_the_other_commands(
 
 def test_a_renewal_that_fails_during_a_call() -> None:
     failure = AuthorizationFailed("no answer from the token endpoint")
-    with pytest.raises(Problem, match="http://x/: no answer from"), _explained(Target(server="http://x/")):
+    with (
+        pytest.raises(Problem, match="http://x/: no answer from"),
+        _explain_errors(Target(server="http://x/")),
+    ):
         raise failure
 
 
