@@ -326,7 +326,7 @@ def _parser(
 
 
 class _Words(NamedTuple):
-    """A positional argument that may be repeated: its help, and `fits`, True if a word may be one."""
+    """A positional argument that may be repeated. `fits` returns True if a word may be one."""
 
     usage: str
     metavar: str

@@ -336,7 +336,7 @@ class _Choices:
         else:
             named = titles if titles is not None and len(titles) == len(values or ()) else values
             self._titles = dict(zip(values or (), named or (), strict=True))
-        # If a choice is itself a number, the choices get no line numbers: typed digits would be ambiguous.
+        # If a choice is a number, the choices get no line numbers: typed digits would be ambiguous.
         self.numbered = not any(value.strip().isdecimal() for value in self._titles)
         self.input_names = ("number or name", "numbers or names") if self.numbered else ("name", "names")
 

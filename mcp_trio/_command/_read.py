@@ -59,7 +59,7 @@ async def _read_resource(client: Client, uri: str, target: Target) -> ReadResour
         with progress_on(target.stderr, uri) as progress:
             return await client.read_resource(uri, **target.call_options(progress))
     except PeerError as exc:
-        # The resources are listed only after an error: the list may be long, and need not be complete.
+        # List the resources only after an error: the list may be long, and need not be complete.
         hint = did_you_mean(uri, await _known_uris(client, uri, target.timeout))
         raise Problem(
             f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}", ANSWERED_ERROR

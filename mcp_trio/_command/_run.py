@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "run"]
 
-# Not `__main__`: what stands under `if __name__ == "__main__"` is for `python FILE`. Nor the name of
-# the file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
+# Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
+# file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
 _MODULE_NAME: Final = "__mcp_server__"
 _DEFAULT_NAMES: Final = ("server", "mcp", "app")
 _REGISTRY: Final = Path(registry.__file__).parent

@@ -71,7 +71,7 @@ async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Scree
 
 @contextmanager
 def _explain_errors(host: str, port: int) -> Iterator[None]:
-    """Turn an error of listening into a CliError. Other errors, as of a lifespan, pass unchanged."""
+    """Turn an error of listening into a CliError. Other errors, such as a lifespan's, pass."""
     try:
         yield
     except socket.gaierror as exc:

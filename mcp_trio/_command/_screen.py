@@ -105,7 +105,7 @@ class Screen:
             self._print("")
 
     def show(self, text: str) -> None:
-        """Write a server's text: unchanged to a pipe or file, with escaped controls to a terminal."""
+        """Write a server's text: unchanged to a file, with controls replaced on a terminal."""
         if self.terminal:
             self.say(text.removesuffix("\n"))
         else:
@@ -125,8 +125,8 @@ class Screen:
             self._file.buffer.flush()
         except OSError as exc:
             self._discard_output(self._file)
-            # A closed pipe is no error: the reader may have enough, as `head` does. The command runs
-            # to its end without output.
+            # A closed pipe is no error: the reader may have enough, as `head` does. The command
+            # runs to its end without output.
             if not isinstance(exc, BrokenPipeError):
                 raise Problem(f"{self._file.name.strip('<>')} cannot be written: {exc.strerror}") from exc
 

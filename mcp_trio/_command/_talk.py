@@ -1,4 +1,4 @@
-"""A session with the server that a command names: connect or start it, use it, and close it in order.
+"""A session with the server of a command: connect or start it, use it, close it in order.
 
 1. Ctrl+C and SIGTERM cancel the running call. The server gets `notifications/cancelled`, and one
    that we started is ended in order. A second signal ends the command at once.
@@ -150,7 +150,7 @@ class Target:
         """Return the options of a call that may take long and may ask the user."""
         options: CallOptions = {"timeout": self.timeout, "progress": progress}
         if self.user is not None and self.user.present:
-            options["max_timeout"] = None  # the user may take any time to answer; Ctrl+C ends the wait
+            options["max_timeout"] = None  # the user may take any time; Ctrl+C ends the wait
         return options
 
     @property
@@ -278,7 +278,7 @@ def _explain_errors(target: Target) -> Iterator[None]:
             raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
         cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
         if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
-            hint = "" if "?" in cause else f". {target.doubt}"  # the error may have this hint already
+            hint = "" if "?" in cause else f". {target.doubt}"  # it may have a hint already
             cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
         raise Problem(cause, NO_CONVERSATION) from exc
     except CallTimeout as exc:

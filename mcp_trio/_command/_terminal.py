@@ -41,8 +41,8 @@ class Terminal:
     async def hold(self, begin: Callable[[Say], Dialogue]) -> ElicitResult:
         """Run a dialogue, after those that already wait, and return its result."""
         async with self._dialogue_lock:
-            # Discard what was typed before the question was shown: it is not an answer to it. If the
-            # terminal is closed, the first read reports that.
+            # Discard what was typed before the question was shown: it is not an answer to it. The
+            # first read reports a closed terminal.
             with suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCIFLUSH)
             dialogue = begin(self._screen.say)
