@@ -71,7 +71,9 @@ def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[st
         elif equals and key:
             typed[key] = _parse_argument(key, text, schema, owner)
         else:
-            raise Problem(f"{word!r} is no argument: write KEY=VALUE, or all arguments as one JSON object")
+            raise Problem(
+                f"{word!r} is not an argument: write KEY=VALUE, or all arguments as one JSON object"
+            )
     if given is not None:
         return typed | given
     missing = [key for key in _as_list(schema.get("required")) if key not in typed]
@@ -110,7 +112,9 @@ def object_in(word: str) -> dict[str, Any]:
         found = _decode_json(word)
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Problem(f"{word!r} is no text that can be sent: one of its \\u is half a character") from None
+        raise Problem(
+            f"{word!r} cannot be sent: one of its \\u escapes is half of a surrogate pair"
+        ) from None
     except ValueError as exc:
         raise Problem(
             f'{word!r} is not JSON: {exc}. An object looks like {{"city": "Oslo", "days": 3}}'
@@ -176,7 +180,7 @@ def _decode_json(text: str) -> Any:
 
 
 def _reject_constant(word: str) -> float:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _parse_finite(digits: str) -> float:

@@ -53,7 +53,7 @@ def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> i
             _print_result(result, screen)
         if not result.is_error:
             return 0
-        target.stderr.say(f"mcp-trio: the tool {tool} says that this is an error")
+        target.stderr.say(f"mcp-trio: the tool {tool} reported an error")
         return ANSWERED_ERROR
 
     return talk(target, body)

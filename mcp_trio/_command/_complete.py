@@ -64,7 +64,7 @@ def complete(
         if settled and client.peer.dialect.lacks(CompleteParams, "context"):
             unsent = " and ".join(settled)
             target.stderr.say(
-                f"mcp-trio: revision {client.peer.dialect.version} cannot tell the server of {unsent}"
+                f"mcp-trio: revision {client.peer.dialect.version} cannot send other arguments: {unsent}"
             )
         completion = await client.complete(
             name, argument, value, arguments=settled or None, timeout=target.timeout
@@ -100,8 +100,8 @@ def _print_completion(completion: Completion, screen: Screen, stderr: Screen) ->
     for value in values:
         screen.show(value)
     if not values:
-        stderr.say("mcp-trio: the server knows nothing that it could be")
+        stderr.say("mcp-trio: the server suggests no values")
     elif total is not None and total > len(values):
-        stderr.say(f"mcp-trio: these are {len(values)} of {total}")
+        stderr.say(f"mcp-trio: these are {len(values)} of {total} values")
     elif completion.has_more:
-        stderr.say("mcp-trio: there are more")
+        stderr.say("mcp-trio: the server has more values")

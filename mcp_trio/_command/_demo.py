@@ -42,20 +42,20 @@ _HIDDEN: Final = {f"{_PREFIX}{name}" for name in ("clientInfo", "clientCapabilit
 _CHAPTERS: Final = (
     (
         "2026-07-28",
-        "No handshake: each request says in its _meta which revision it is in, who asks, and what that client can do.",
+        "No handshake: each request names its revision, its client and the client's capabilities in _meta.",
     ),
     (
         "2025-11-25",
-        "The older way: first a handshake, in which both sides agree on a revision; then the same calls.",
+        "The older protocol: a handshake, in which both sides agree on a revision, then the same calls.",
     ),
 )
 _INTRODUCTION: Final = f"""\
 A client talks to a server over the Model Context Protocol. The lines with >>> are the client's Python; below each are
-the messages that it causes, → from the client and ← from the server.
+its messages, → from the client and ← from the server.
 
 The server is a child process (python -m {_MODULE}). Its stdin and stdout carry one JSON message
-a line. A request has an id, which its answer repeats; a notification has none. The messages are shortened: … stands
-for what is left out, and "jsonrpc":"2.0" stands in all of them."""
+a line. A request has an id, which its response repeats; a notification has none. The messages are shortened: … marks
+an omission, and "jsonrpc":"2.0", which all of them have, is left out."""
 
 
 def demo() -> int:
@@ -82,10 +82,12 @@ def demo() -> int:
         if status:
             return status
     screen.say()
-    screen.say(f"{story.counts['sent']} messages went to the server, {story.counts['received']} came back.")
+    screen.say(
+        f"{story.counts['sent']} messages were sent to the server, {story.counts['received']} were received."
+    )
     screen.say("The server's source: ", str(Path(mcp_trio.__file__).parent / "examples" / "teahouse.py"))
     screen.say(
-        "Look into any server with: ",
+        "Inspect any server with: ",
         ("mcp-trio inspect URL", "bold"),
         " or ",
         ("mcp-trio inspect -- COMMAND ARG...", "bold"),
@@ -102,7 +104,7 @@ async def _make_calls(story: _Story, client: Client) -> int:
     await story.call(client.read_resource, "tea://menu")
     await story.call(client.get_prompt, "recommend", {"mood": "sleepy"})
     story.remark(
-        "A call with progress, given up after a while; the function in the server is cancelled, too."
+        "A call with progress that is cancelled after 0.25 s, together with the function in the server."
     )
     story.code("with trio.move_on_after(0.25):")
     with trio.move_on_after(0.25):

@@ -121,7 +121,7 @@ class _Page:
 
     def _print_server(self, peer: Peer) -> None:
         info = peer.info
-        name = f"{info.name} {info.version}" if info is not None else "a server that does not say its name"
+        name = f"{info.name} {info.version}" if info is not None else "a server without a name"
         self._screen.say((name, "bold"), f", speaking revision {peer.dialect.version}")
         if info is not None:
             for text in info.title, info.description, info.website_url:

@@ -69,10 +69,10 @@ def listen(
                     if screen.gone:
                         return 0
         except LocalProtocolError as exc:
-            raise Problem(f"the server does not tell of changes of {' or '.join(requested)}") from exc
+            raise Problem(f"the server sends no notifications about {' or '.join(requested)}") from exc
         except ConnectionLost as exc:
             raise Problem(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
-        target.stderr.say("mcp-trio: the server has ended this")
+        target.stderr.say("mcp-trio: the server has ended the subscription")
         return 0
 
     return talk(target, body)
@@ -82,7 +82,7 @@ def _print_subscription(stderr: Screen, requested: Iterable[str], honoured: Sequ
     stderr.say("mcp-trio: listening to ", ", ".join(honoured))
     unsupported = [name for name in requested if name not in honoured]
     if unsupported:
-        stderr.say("mcp-trio: the server does not tell of changes of ", " or ".join(unsupported))
+        stderr.say("mcp-trio: the server sends no notifications about ", " or ".join(unsupported))
 
 
 def _format_change(change: Change) -> str:

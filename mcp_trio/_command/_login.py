@@ -73,19 +73,19 @@ def login(
     def show(url: str) -> None:
         nonlocal page_shown
         page_shown = True
-        target.stderr.say(f"mcp-trio: log in in your browser; if it does not open, go to {url}")
+        target.stderr.say(f"mcp-trio: log in with your browser; if none opens, go to {url}")
 
     async def body(client: Client) -> int:
         if declared_by(client).tools is not None:
             await client.list_tools(timeout=_LOGIN_TIMEOUT)
         if storage.failure is not None:
             raise Problem(
-                f"the login went well, but its token cannot be kept: {storage.failure}", NO_CONVERSATION
+                f"the login succeeded, but its token cannot be stored: {storage.failure}", NO_CONVERSATION
             )
         target.stderr.say(
-            "mcp-trio: logged in; the other commands use that now"
+            "mcp-trio: logged in; the other commands use this login now"
             if page_shown
-            else "mcp-trio: the server lets us in without"
+            else "mcp-trio: the server needs no login"
         )
         return 0
 

@@ -40,10 +40,11 @@ __all__ = ["parse"]
 _EXIT_STATUSES: Final = """\
 exit status:
   0    done
-  1    the tool or the server answered with an error, or FILE could not be loaded
-  2    the command was not understood, or the server has nothing that fits it
-  3    no conversation: the server did not start, did not answer in time, or went away
+  1    the tool or the server returned an error, or FILE could not be imported
+  2    the command line is wrong, or names something that the server does not have
+  3    no connection: the server did not start, refused, timed out, or closed it
   130  Ctrl+C
+  143  SIGTERM
 """
 
 _SUMMARIES: Final = {
@@ -52,10 +53,10 @@ _SUMMARIES: Final = {
     "inspect": "show what a server offers",
     "call": "call a tool of a server",
     "read": "read a resource of a server",
-    "prompt": "get a prompt of a server, filled in",
-    "complete": "see how an argument of a prompt or template may go on",
-    "listen": "see when what a server offers changes",
-    "login": "get an access token for a server that wants one",
+    "prompt": "get a prompt of a server, with its arguments filled in",
+    "complete": "get suggestions for an argument of a prompt or template",
+    "listen": "print a line whenever something that a server offers changes",
+    "login": "get an access token for a server that requires one",
 }
 
 
@@ -72,8 +73,8 @@ def parse(words: Sequence[str]) -> Command:
     parser = _parser(
         None,
         usage="mcp-trio COMMAND ...",
-        description="Model Context Protocol: run servers, look into them, use them.",
-        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` says more.\n\n{_EXIT_STATUSES}",
+        description="Model Context Protocol: run servers, inspect them, use them.",
+        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` lists its options.\n\n{_EXIT_STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"mcp-trio {__version__}")
     parser.add_argument("command", choices=list(_COMMANDS), nargs="?", help=argparse.SUPPRESS)
@@ -96,32 +97,32 @@ def _demo(words: Sequence[str]) -> Command:
 def _run(words: Sequence[str]) -> Command:
     parser = _parser(
         "run",
-        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, for a client that starts this; with --http for\n"
-        "any number of clients, at a URL that it prints.",
+        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the client that starts this command. With\n"
+        "--http it serves any number of clients, at a URL that it prints.",
     )
     parser.add_argument(
         "file",
         metavar="FILE[:NAME]",
-        help="NAME is the variable that holds the server; not needed for the only one of the file, nor for one called"
-        " server, mcp or app",
+        help="NAME is the variable that holds the server; not needed if the file has one server, or one named server,"
+        " mcp or app",
     )
     parser.add_argument(
         "--http",
         metavar="[HOST:]PORT",
         type=_listen_address,
-        help="serve over HTTP, at http://HOST:PORT/mcp; without HOST for this machine only (127.0.0.1); 0 is a port that is free",
+        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default, for this machine only; PORT 0 is any free port",
     )
     parser.add_argument(
-        "--json-response", action="store_true", help="answer with JSON only, never with a stream of events"
+        "--json-response", action="store_true", help="respond with JSON only, never with an event stream"
     )
     parser.add_argument(
-        "--stateless", action="store_true", help="begin no sessions: nothing lasts longer than a request"
+        "--stateless", action="store_true", help="open no sessions: nothing is kept between requests"
     )
     found = parser.parse_args(words)
     if found.http is None:
         for option in "json_response", "stateless":
             if getattr(found, option):
-                parser.error(f"--{option.replace('_', '-')} is about HTTP: add --http 8000")
+                parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
         from ._run import run
 
         return partial(run, found.file)
@@ -170,10 +171,10 @@ def _call(words: Sequence[str]) -> Command:
 def _read(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "read",
-        description="Reads a resource of a server and writes it to stdout: text as it is, other content as its bytes, but not\n"
-        "to a terminal.",
+        description="Reads a resource of a server and writes it to stdout, unchanged. A terminal gets text only: of other content it\n"
+        "gets a line that describes it.",
         example="mcp-trio read weather://Lima/today -- python weather.py",
-        URI="of the resource; `mcp-trio inspect` lists them, and templates of them",
+        URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     _add_session_options(parser)
@@ -187,11 +188,11 @@ def _prompt(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "prompt",
         takes=_ARGUMENTS,
-        description="Lets a server fill in one of its prompts and shows the messages.\n\n"
+        description="Gets a prompt of a server, filled in with the arguments, and shows its messages.\n\n"
         "Every VALUE is text. A JSON object goes to the server as it is, unchecked, and its members replace those\n"
         "given by KEY=VALUE.",
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
-        NAME="of the prompt; `mcp-trio inspect` lists them",
+        NAME="the name of the prompt; `mcp-trio inspect` lists them",
     )
     _add_session_options(parser)
     found, target = _parse_server_command(parser, words)
@@ -204,12 +205,12 @@ def _complete(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "complete",
         takes=_ARGUMENTS,
-        description="Asks a server how an argument may go on, of which VALUE was typed; '' for nothing yet. The values come one\n"
-        "a line. KEY=VALUE are arguments that are settled already.",
+        description="Asks a server to complete an argument that begins with VALUE ('' for any), and prints the values that it suggests,\n"
+        "one a line. KEY=VALUE are other arguments that have a value already.",
         example="mcp-trio complete pack city L -- python weather.py",
         REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
         ARGUMENT="the argument of the prompt, or the variable of the template",
-        VALUE="what there is of it so far",
+        VALUE="the beginning of the value",
     )
     found, target = _parse_server_command(parser, words)
     from ._complete import complete
@@ -221,14 +222,14 @@ def _listen(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "listen",
         takes=_URIS,
-        description="Prints a line whenever something that a server offers changes, until Ctrl+C or the server ends it: tools,\n"
-        "prompts or resources for these lists, else the URI of a resource. Unless you say what you want to hear of, it is\n"
-        "all three lists. With --json each line is a document.",
+        description="Prints a line whenever something that a server offers changes, until Ctrl+C, or until the server ends the\n"
+        "subscription. The line is tools, prompts or resources for a change of that list, or the URI of a resource. Without\n"
+        "URI and options it subscribes to all three lists. With --json each line is a document.",
         example="mcp-trio listen tea://menu -- python tea.py",
     )
-    parser.add_argument("--tools", action="store_true", help="hear of the list of tools")
-    parser.add_argument("--prompts", action="store_true", help="hear of the list of prompts")
-    parser.add_argument("--resources", action="store_true", help="hear of the list of resources")
+    parser.add_argument("--tools", action="store_true", help="subscribe to the list of tools")
+    parser.add_argument("--prompts", action="store_true", help="subscribe to the list of prompts")
+    parser.add_argument("--resources", action="store_true", help="subscribe to the list of resources")
     _add_log_level(parser)
     found, target = _parse_server_command(parser, words)
     from ._listen import listen
@@ -248,20 +249,20 @@ def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
         usage="mcp-trio login [options] URL",
-        description="Opens a browser, where you let this command in at the server at URL, and keeps the access token that it gets\n"
-        "for the other commands.",
+        description="Opens a browser, in which you authorize this command to use the server at URL, and stores the access token for the\n"
+        "other commands.",
         epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_EXIT_STATUSES}",
     )
-    parser.add_argument("url", metavar="URL", help="of the server")
+    parser.add_argument("url", metavar="URL", help="the URL of the server")
     parser.add_argument(
         "--client-id",
         metavar="ID",
-        help="what the authorization server calls this client, if it does not register clients",
+        help="the id of a client that is registered at the authorization server, if it does not register clients by itself",
     )
     parser.add_argument(
         "--client-secret-env",
         metavar="VARIABLE",
-        help="this variable of the environment holds the secret that goes with ID; it is kept with the token, to renew that",
+        help="the environment variable that holds the secret of client ID; the secret is stored with the token, to renew it",
     )
     parser.add_argument(
         "--scope",
@@ -269,9 +270,11 @@ def _login(words: Sequence[str]) -> Command:
         dest="scopes",
         action="append",
         default=[],
-        help="ask for this scope, beside those that the server wants (may be repeated)",
+        help="request this scope, in addition to those that the server requires (may be repeated)",
     )
-    parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
+    parser.add_argument(
+        "--trace", action="store_true", help="show each message on stderr when it is sent or received"
+    )
     found = parser.parse_args(words)
     if not _URL.match(found.url):
         raise _invalid_url(found.url)
@@ -290,10 +293,10 @@ def _client_secret(found: argparse.Namespace) -> Secret | None:
     if variable is None:
         return None
     if found.client_id is None:
-        raise Problem("--client-secret-env is the secret of a client: give --client-id too")
+        raise Problem("--client-secret-env needs the id of the client: give --client-id too")
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise Problem(f"--client-secret-env {variable}: that variable of the environment holds no secret")
+        raise Problem(f"--client-secret-env {variable}: that environment variable holds no secret")
     from mcp_core.auth import Secret
 
     return Secret(value)
@@ -340,13 +343,12 @@ _ARGUMENTS: Final = _Words(
     "an argument, or all as a JSON object",
     lambda word: "=" in word or word.startswith("{"),
 )
-_URIS: Final = _Words("[URI ...]", "URI", "a resource to hear of", is_uri)
+_URIS: Final = _Words("[URI ...]", "URI", "a resource to subscribe to", is_uri)
 _NO_WORDS: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
 
 _SERVER_HELP: Final = """
 
-The server is the one at URL, or one that is started for the purpose, and ended afterwards: COMMAND ARG... is its own
-command line."""
+The server is at URL, or COMMAND ARG... starts it: then it runs on stdin and stdout, and is ended afterwards."""
 _URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
 _URL_WITHOUT_SCHEME: Final = re.compile(
     r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
@@ -383,9 +385,11 @@ def _server_parser(
         "--revision",
         metavar="VERSION",
         choices=list(ALL),
-        help=f"speak this revision of MCP only: {', '.join(ALL)} (default: the newest that the server knows)",
+        help=f"use this revision of MCP only: {', '.join(ALL)} (default: the newest that the server knows)",
     )
-    parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
+    parser.add_argument(
+        "--trace", action="store_true", help="show each message on stderr when it is sent or received"
+    )
     parser.add_argument(
         "--header",
         metavar="'NAME: VALUE'",
@@ -398,15 +402,15 @@ def _server_parser(
     parser.add_argument(
         "--token-env",
         metavar="VARIABLE",
-        help="show the access token that this variable of the environment holds; without it that of `mcp-trio login` is shown, if"
-        " the server wants one",
+        help="the environment variable that holds an access token for URL; by default the token of `mcp-trio login` is sent, if"
+        " the server requires one",
     )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
         default=DEFAULT_TIMEOUT,
-        help="how long to wait for the server to open, and then for each answer; progress starts the time anew"
+        help="the timeout for the connection, and for each response; progress restarts it"
         " (default: %(default)g)",
     )
     return parser
@@ -431,8 +435,8 @@ def _add_session_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE|JSON",
         action="append",
         default=[],
-        help="fills in a field of the first form that the server shows, as if typed; or, as a JSON object, a whole form."
-        " Without it forms are shown at a terminal only (may be repeated: for other fields, or other forms)",
+        help="fill in a field of the first form that the server requests, as if typed; or, as a JSON object, a whole form."
+        " Without it, forms need a terminal (may be repeated, for other fields or other forms)",
     )
     parser.add_argument(
         "--root",
@@ -441,7 +445,7 @@ def _add_session_options(parser: argparse.ArgumentParser) -> None:
         type=_existing_path,
         action="append",
         default=[],
-        help="tells the server that it may work there (may be repeated)",
+        help="tell the server that it may work in this directory or file (may be repeated)",
     )
 
 
@@ -455,7 +459,7 @@ def _header(text: str) -> tuple[str, str]:
             raise ValueError("there is no colon in it")
         HttpClientOptions(headers=dict([header]))
     except ValueError as exc:
-        raise argparse.ArgumentTypeError(f"it is no header: {exc}") from None
+        raise argparse.ArgumentTypeError(f"not a header: {exc}") from None
     return header
 
 
@@ -469,11 +473,11 @@ def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[
     if variable is not None:
         token = os.environ.get(variable, "").strip()
         if not token or not token.isascii() or not token.isprintable():
-            raise Problem(f"--token-env {variable}: that variable of the environment holds no token")
+            raise Problem(f"--token-env {variable}: that environment variable holds no token")
         headers.append(("authorization", f"Bearer {token}"))
     if headers and not isinstance(server, str):
         raise Problem(
-            "--header and --token-env are about HTTP: a server that is started gets what it needs by its environment"
+            "--header and --token-env need a server at a URL; one that is started gets its secrets from the environment"
         )
     return tuple(headers)
 
@@ -488,7 +492,7 @@ def _existing_path(text: str) -> Path:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
-        raise argparse.ArgumentTypeError(f"{text} is no time to wait; give a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a timeout; give a number of seconds above 0")
     return seconds
 
 
@@ -501,7 +505,7 @@ def _listen_address(text: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
     if not (host and port.isascii() and port.isdigit() and int(port) < 65_536):
         raise argparse.ArgumentTypeError(
-            f"{text} is no address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
+            f"{text} is not an address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
         )
     return host, int(port)
 
@@ -531,7 +535,9 @@ def _parse_server_command(
     elif "://" in server[0]:
         raise _invalid_url(server[0])
     if unknown or (stray and found.takes is _NO_WORDS):
-        parser.error(f"unrecognized arguments: {shlex.join(stray)} (the server's own go behind its command)")
+        parser.error(
+            f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its command)"
+        )
     return found, _target(found, server)
 
 
@@ -572,16 +578,18 @@ def _missing_server(prefix: str, stray: list[str]) -> Problem:
         if "://" in word:
             return _invalid_url(word)
     if stray and _URL_WITHOUT_SCHEME.fullmatch(stray[-1]):
-        return Problem(f"{stray[-1]} is no URL: {prefix} http://{stray[-1]}")
+        return Problem(f"{stray[-1]} is not a URL: {prefix} http://{stray[-1]}")
     if stray:
-        return Problem(f"the server's command comes behind `--`: {prefix} -- {shlex.join(stray)}")
+        return Problem(
+            f"the command that starts the server comes after `--`: {prefix} -- {shlex.join(stray)}"
+        )
     return Problem(
-        f"no server: it comes last, as a URL or behind `--` as the command that starts it: {prefix} http://127.0.0.1:8000/mcp,"
+        f"no server: give its URL as the last word, or after `--` the command that starts it: {prefix} http://127.0.0.1:8000/mcp,"
         f" or {prefix} -- python server.py"
     )
 
 
 def _invalid_url(url: str) -> Problem:
     if _URL.match(url):
-        return Problem(f"{url} is not to be started: a URL comes last, and alone")
-    return Problem(f"{url} cannot be reached: give a URL that begins with http://, https://, ws:// or wss://")
+        return Problem(f"{url} is not a command: a URL is the last word, without `--` and arguments")
+    return Problem(f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://")

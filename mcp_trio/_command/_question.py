@@ -42,7 +42,7 @@ _DECLINE: Final = "!"
 _EMPTY_SELECTION: Final = "-"
 _HOW_TO_CANCEL: Final = "Ctrl+D cancels"
 _HELP: Final = (
-    "An empty line takes what is in brackets, or leaves out what is optional;"
+    "An empty line takes the value in brackets, or leaves out an optional field;"
     f" {_DECLINE} declines, {_HOW_TO_CANCEL}."
 )
 _NAME_STYLE: Final = "bold"
@@ -122,15 +122,15 @@ def visit(source: str, message: str, url: str, print_line: Say) -> Dialogue:
     if "xn--" in host.lower():
         print_line(
             (
-                "  The name of this host is in Punycode: it may be made to look like another one.",
+                "  The name of this host is in Punycode (xn--): it may imitate another name.",
                 _WARNING_STYLE,
             )
         )
     if scheme.lower() != "https":
-        print_line(("  What you enter there is not encrypted on its way.", _WARNING_STYLE))
-    print_line((f"It is not opened from here. If you trust {host}, open it yourself.", _HINT_STYLE))
+        print_line(("  What you enter on this page is not encrypted.", _WARNING_STYLE))
+    print_line((f"This command does not open the page. If you trust {host}, open it yourself.", _HINT_STYLE))
     try:
-        yield from _ask_consent(("Do you go there?",), print_line)
+        yield from _ask_consent(("Will you open the page?",), print_line)
     except _Refused as refused:
         return refused.result
     return t.ElicitResult(action="accept")
@@ -222,7 +222,7 @@ class _Filled:
                 elif optional:
                     self.content.pop(name, None)
                 else:
-                    raise Misfit("This cannot be left out")
+                    raise Misfit("This field is required")
             except Misfit as misfit:
                 print_line((f"  {misfit}", _WARNING_STYLE))
             else:
@@ -231,7 +231,7 @@ class _Filled:
     def _review(self, fields: list[str]) -> Steps[int | None]:
         """Show all values. Return the index of the field to change, None to send the form."""
         print_line = self._print_line
-        print_line("This is what goes out:")
+        print_line("This will be sent:")
         for number, name in enumerate(fields, 1):
             field, value = self._form.properties[name], self.content.get(name)
             shown = ("left out", _HINT_STYLE) if value is None else _kind_of(field).show(value)
@@ -292,7 +292,9 @@ def _number_kind(field: t.NumberSchema | t.IntegerSchema) -> _Kind:
     def read(text: str) -> t.ElicitValue:
         value = value_of(text, allowed)
         if value is MISFIT:
-            raise Misfit(f"{text.strip()} is no {field.type}; one is {'3' if whole else '1.5'}")
+            raise Misfit(
+                f"{text.strip()} is not {'an integer, such as 3' if whole else 'a number, such as 1.5'}"
+            )
         found: int | float = value
         return found
 
@@ -363,7 +365,7 @@ class _Choices:
             if word.casefold() in {value.casefold().strip(), title.casefold().strip()}
         ]
         if len(matches) != 1:
-            raise Misfit(f"{word} is none of the choices")
+            raise Misfit(f"{word} is not one of the choices")
         return matches[0]
 
 

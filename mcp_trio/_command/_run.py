@@ -71,7 +71,7 @@ def _split_target(target: str) -> tuple[Path, str]:
         before, colon, name = target.rpartition(":")
         path = Path(before if colon else target)
     if path.is_dir():
-        raise Problem(f"{path} is a directory; name the file in it that makes the server")
+        raise Problem(f"{path} is a directory; give the path of a file in it")
     if not path.is_file():
         raise Problem(f"there is no file {path}; give the path of a Python file: mcp-trio run server.py")
     return path, name
@@ -81,7 +81,7 @@ def _import_file(path: Path) -> ModuleType:
     location = path.resolve()
     spec = importlib.util.spec_from_file_location(_MODULE_NAME, location)
     if spec is None or spec.loader is None:
-        raise Problem(f"{path} is no Python file (its name does not end in .py)")
+        raise Problem(f"{path} is not a Python file: its name does not end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE_NAME] = module
     sys.path.insert(0, str(location.parent))  # as Python does for the file that it runs
@@ -132,7 +132,7 @@ def _find_server(module: ModuleType, name: str, path: Path) -> Server:
         default = next((found[key] for key in _DEFAULT_NAMES if key in found), None)
         if default is None:
             first = next(iter(found))
-            raise Problem(f"{path} has several servers: {names}. Say which one: mcp-trio run {path}:{first}")
+            raise Problem(f"{path} has several servers: {names}. Name one: mcp-trio run {path}:{first}")
         return default
     return next(iter(found.values()))
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["logging_to", "run_http"]
 
 _CURES: Final = {
-    errno.EADDRINUSE: "choose another port, or 0 for one that is free",
-    errno.EACCES: "ports below 1024 are for the administrator: choose a higher one",
-    errno.EADDRNOTAVAIL: "that is no address of this machine",
+    errno.EADDRINUSE: "choose another port, or 0 for any free port",
+    errno.EACCES: "ports below 1024 need administrator rights: choose a higher one",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
 }
 # By the first digit of the status; 0 if the client disconnected before it.
 _STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
@@ -75,8 +75,8 @@ def _explain_errors(host: str, port: int) -> Iterator[None]:
     try:
         yield
     except socket.gaierror as exc:
-        cure = "127.0.0.1 is this machine for itself, 0.0.0.0 this machine for all who can reach it"
-        raise Problem(f"no machine is called {host}: {exc.strerror}; {cure}", NO_CONVERSATION) from exc
+        cure = "use 127.0.0.1 for clients on this machine, 0.0.0.0 for clients anywhere"
+        raise Problem(f"no host is called {host}: {exc.strerror}; {cure}", NO_CONVERSATION) from exc
     except OSError as exc:
         number = exc.errno or 0
         if number not in _CURES or exc.filename is not None:
@@ -90,7 +90,7 @@ def logging_to(screen: Screen) -> Callable[[Exchanged], None]:
 
     def write(entry: Exchanged) -> None:
         path, _, _ = entry.target.partition("?")
-        status = str(entry.status) if entry.status else "gone"
+        status = str(entry.status) if entry.status else "disconnected"
         screen.say(
             (f"{datetime.now().astimezone():%H:%M:%S} ", "dim"),
             f"{entry.method} {path} ",

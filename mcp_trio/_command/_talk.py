@@ -63,20 +63,24 @@ __all__ = [
 DEFAULT_TIMEOUT: Final = 60.0
 DEFAULT_LOG_LEVEL: Final = "info"
 
-_STDIO_HINT: Final = "Is that an MCP server that speaks over stdin and stdout? --trace shows what crosses"
-_URL_HINT: Final = "Is that the URL of an MCP server? --trace shows what crosses"
+_STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows the messages"
+_URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
 # The member of an error's `data` that names the client capabilities which a server requires, and
 # what the user can do about each.
 _REQUIRED_CAPABILITIES: Final = "requiredCapabilities"
 _CURES: Final = {
-    (_REQUIRED_CAPABILITIES, "elicitation", "url"): "it has a page to send you to: run this at a terminal",
     (
         _REQUIRED_CAPABILITIES,
         "elicitation",
-    ): "it has a form to fill in: run this at a terminal, or with --answer KEY=VALUE",
-    (_REQUIRED_CAPABILITIES, "roots"): "--root PATH tells it where to work",
-    (_REQUIRED_CAPABILITIES, "sampling"): "it asks for a language model, and this command has none",
+        "url",
+    ): "it wants to send you to a page: run this command in a terminal",
+    (
+        _REQUIRED_CAPABILITIES,
+        "elicitation",
+    ): "it has a form to fill in: run this command in a terminal, or add --answer KEY=VALUE",
+    (_REQUIRED_CAPABILITIES, "roots"): "it asks where it may work: add --root PATH",
+    (_REQUIRED_CAPABILITIES, "sampling"): "it asks for a language model, which this command does not have",
 }
 _LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
 _ERROR_STYLE: Final = "bold red"  # error and above
@@ -193,7 +197,7 @@ def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
 def _warn_if_no_logging(client: Client, target: Target) -> None:
     # Only a user who chose a level expects log messages.
     if target.log_level not in (None, DEFAULT_LOG_LEVEL) and declared_by(client).logging is None:
-        target.stderr.say("mcp-trio: the server does not say that it has log messages to send")
+        target.stderr.say("mcp-trio: the server did not declare that it sends log messages")
 
 
 def declared_by(client: Client) -> ServerCapabilities:
@@ -238,7 +242,7 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
                 connecting.deadline = math.inf
                 _warn_if_no_logging(client, target)
                 if target.trace is not None and client.protocol:
-                    target.stderr.say(f"mcp-trio: the messages cross over {client.protocol}")
+                    target.stderr.say(f"mcp-trio: connected over {client.protocol}")
                 # An inner scope: the connection must outlive it to send `notifications/cancelled`.
                 with trio.CancelScope() as running:
                     stops.append(signals.enter_context(stop_on_signals(running.cancel)))
@@ -246,7 +250,7 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:
             raise Problem(
-                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt}, --timeout gives it longer",
+                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt}, a larger --timeout allows more time",
                 NO_CONVERSATION,
             )
     return stopped or (MISUSED if target.user is not None and target.user.misused else status)
@@ -258,7 +262,7 @@ def _login_hint(target: Target, error: AuthRequired) -> str:
         return ""
     scopes = [word for scope in error.scopes for word in ("--scope", scope)]
     login = shlex.join(["mcp-trio", "login", *scopes, target.name])
-    return f". `{login}` gets a token, --token-env shows one that you have"
+    return f". `{login}` gets a token, --token-env VARIABLE sends one that you have"
 
 
 @contextmanager
@@ -282,12 +286,14 @@ def _explain_errors(target: Target) -> Iterator[None]:
             cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
         raise Problem(cause, NO_CONVERSATION) from exc
     except CallTimeout as exc:
-        raise Problem(f"{exc}; --timeout gives the server longer", NO_CONVERSATION) from exc
+        raise Problem(f"{exc}; a larger --timeout allows more time", NO_CONVERSATION) from exc
     except ConnectionLost as exc:
-        raise Problem(f"{exc} before it had answered{target.last_words}", NO_CONVERSATION) from exc
+        raise Problem(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
     except PeerError as exc:
         raise Problem(f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR) from exc
     except LocalProtocolError as exc:
         raise Problem(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
-        raise Problem(f"the server broke the protocol: {exc}. --trace shows how", NO_CONVERSATION) from exc
+        raise Problem(
+            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONVERSATION
+        ) from exc

@@ -67,7 +67,7 @@ class Terminal:
                 continue
             if _CONTROLS.isdisjoint(text):
                 return text
-            self._screen.say(("  A key was pressed there that writes no text: ", "yellow"), text)
+            self._screen.say(("  That contains a control character, as of an arrow key: ", "yellow"), text)
 
     async def _read_bytes(self, prompt: Prompt) -> bytes | None:
         self._screen.prompt(*prompt)

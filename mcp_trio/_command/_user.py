@@ -82,7 +82,7 @@ class User:
                 self._stderr.say(f"mcp-trio: {exc}")
         elif self._terminal is None:
             self.misused = True
-            self._stderr.say("mcp-trio: there is no --answer left for what the server asks: ", message)
+            self._stderr.say("mcp-trio: no --answer is left for this form of the server: ", message)
         else:
             return self._terminal.hold(partial(fill_in, self._source, message, form))
         return ElicitResult(action="cancel")
@@ -118,7 +118,9 @@ def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str
         if word.startswith("{"):
             continue
         if not (key and equals):
-            raise Problem(f"{word!r} is no answer: write --answer KEY=VALUE, or --answer with a JSON object")
+            raise Problem(
+                f"{word!r} is not an answer: write --answer KEY=VALUE, or --answer with a JSON object"
+            )
         texts[key] = text
     if texts and objects:
         raise Problem(

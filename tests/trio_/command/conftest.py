@@ -1,4 +1,4 @@
-"""A server of the test's own."""
+"""A fixture for a server file that a test writes."""
 
 from __future__ import annotations
 
