@@ -3,7 +3,7 @@
 It reads each complete request with h11, in one trio task for each connection, and sends the same
 response to all: the one in FILE, sent through h11 with the same head and the same pieces. For
 `bench_http.py` that is a response of our own server. Both therefore send the same bytes, and the
-additional time of ours is that of MCP: decoding JSON, checking, finding the tool and calling it. It
+additional time of our server is MCP: decoding JSON, checking, finding the tool and calling it. It
 has no deadlines and no limits. Invalid HTTP closes the connection.
 """
 

@@ -1,4 +1,4 @@
-"""The README: its code runs, its files exist, and what it quotes is what stands there."""
+"""The README: its code runs, its files exist, and its output is the real one."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def without_blank_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def test_the_server_is_the_example() -> None:
+def test_readme_server_equals_greeter_example() -> None:
     example = (ROOT / "examples/greeter.py").read_text("utf-8")
     assert without_blank_lines(SERVER) == without_blank_lines(example.partition('"""\n')[2])
 
 
-def test_the_protected_server_is_the_example() -> None:
+def test_readme_protected_server_equals_example() -> None:
     example = (ROOT / "examples/protected.py").read_text("utf-8")
     assert "\n".join(without_blank_lines(example)).endswith("\n".join(without_blank_lines(GUARDED)))
 
 
-def test_the_client_talks_to_the_server() -> None:
+def test_readme_client_calls_server() -> None:
     client = CLIENT.replace('"python"', repr(sys.executable))
     assert client != CLIENT
     done = subprocess.run(
@@ -54,7 +54,7 @@ def test_the_client_talks_to_the_server() -> None:
     assert (done.stdout, done.returncode) == ("Hello, Ada!\n", 0), done.stderr
 
 
-def test_the_tools_of_the_tour_can_be_declared() -> None:
+def test_readme_tour_declarations_are_valid() -> None:
     import trio
 
     import mcp_trio
@@ -65,7 +65,7 @@ def test_the_tools_of_the_tour_can_be_declared() -> None:
 
 
 def asking() -> dict[str, Any]:
-    """The names of the tools that ask, and what they need."""
+    """Run the README's tools that ask, and return the module's names."""
     import msgspec
 
     import mcp_trio
@@ -84,7 +84,7 @@ def asking() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_its_tools_ask(version: str) -> None:
+def test_readme_asking_tools_get_answers(version: str) -> None:
     import trio
 
     import mcp_trio
@@ -100,18 +100,18 @@ def test_its_tools_ask(version: str) -> None:
     trio.run(main)
 
 
-def test_its_client_answers_and_listens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_client_answers_and_listens(capsys: pytest.CaptureFixture[str]) -> None:
     import trio
 
     names = asking()
     exec(compile(ANSWERING, "README.md", "exec", dont_inherit=True), names)
     trio.run(names["main"])
-    said = "How many seats? count where\n2 at the aisle on KL 1234\nChange(list='tools')\n"
-    assert capsys.readouterr().out == said
+    expected = "How many seats? count where\n2 at the aisle on KL 1234\nChange(list='tools')\n"
+    assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize(("words", "shown"), TRANSCRIPT)
-def test_the_command_answers_what_it_shows(words: str, shown: str) -> None:
+def test_readme_command_prints_shown_output(words: str, shown: str) -> None:
     argv = [sys.executable if word == "python" else word for word in shlex.split(words)]
     done = subprocess.run(
         [sys.executable, "-m", "mcp_trio", *argv],
@@ -127,19 +127,19 @@ def test_the_command_answers_what_it_shows(words: str, shown: str) -> None:
 
 
 def commands(block: str) -> list[tuple[str, str]]:
-    """Each command of a transcript, which may have several lines, and what it prints."""
+    """Return each command of a transcript, which may have several lines, and its output."""
     found: list[tuple[str, str]] = []
     for line in block.splitlines(keepends=True):
         if line.startswith("$ "):
             found.append((line[2:], ""))
             continue
         words, shown = found.pop()
-        found.append((words + line, "") if goes_on(words) else (words, shown + line))
+        found.append((words + line, "") if continues(words) else (words, shown + line))
     return found
 
 
-def goes_on(words: str) -> bool:
-    """Whether the command has another line: this one ends with a backslash, or inside of quotes."""
+def continues(words: str) -> bool:
+    """Return True if the command continues: a line ends with a backslash, or inside quotes."""
     if words.endswith("\\\n"):
         return True
     try:
@@ -149,7 +149,7 @@ def goes_on(words: str) -> bool:
     return False
 
 
-# What is another one each time: the port, a date, and the id of a session, which later commands repeat.
+# These differ in each run: the port, a date, and a session id, which later commands repeat.
 PORT = "8000"
 DATE = re.compile(r"^date: .*$", re.MULTILINE)
 SESSION = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
@@ -157,7 +157,7 @@ SESSION = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
 
 @pytest.fixture
 def server_over_http() -> Iterator[tuple[str, str]]:
-    """The server that the README starts: its port, and what it prints."""
+    """Run the server that the README starts. Yield its port and the line that it prints."""
     assert OVER_HTTP, "the README shows nothing over HTTP"
     [(words, _)] = commands(OVER_HTTP[0])
     program, *argv = shlex.split(words)
@@ -182,17 +182,17 @@ def curl() -> None:
         pytest.skip("needs curl")
 
 
-def test_curl_gets_the_answers_that_it_shows(curl: None, server_over_http: tuple[str, str]) -> None:
+def test_readme_curl_gets_shown_responses(curl: None, server_over_http: tuple[str, str]) -> None:
     port, line = server_over_http
     serving, *transcripts = OVER_HTTP
     assert [shown for _, shown in commands(serving)] == [line.replace(port, PORT)]
     played = [command for block in transcripts for command in commands(block)]
     assert len(played) > 5
-    ours = {PORT: port}
+    values = {PORT: port}
     for words, shown in played:
         assert words.startswith("curl ")
-        for theirs, here in ours.items():
-            words = words.replace(theirs, here)
+        for shown_value, value in values.items():
+            words = words.replace(shown_value, value)
         done = subprocess.run(
             ["sh", "-c", words],
             env={**os.environ, "no_proxy": "*"},
@@ -203,14 +203,14 @@ def test_curl_gets_the_answers_that_it_shows(curl: None, server_over_http: tuple
         )
         assert (done.stderr, done.returncode) == ("", 0)
         printed = done.stdout
-        ours.update(zip(SESSION.findall(shown), SESSION.findall(printed), strict=True))
-        for theirs, here in ours.items():
-            printed = printed.replace(here, theirs)
-        # A body has no end of line of its own.
+        values.update(zip(SESSION.findall(shown), SESSION.findall(printed), strict=True))
+        for shown_value, value in values.items():
+            printed = printed.replace(value, shown_value)
+        # curl adds no newline after a body.
         assert DATE.sub("", printed).rstrip("\n") == DATE.sub("", shown).rstrip("\n")
 
 
-def test_the_stream_carries_a_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_stream_example_connects(capsys: pytest.CaptureFixture[str]) -> None:
     import trio
 
     names: dict[str, Any] = {"__name__": "greeter", "trio": trio}
@@ -219,7 +219,7 @@ def test_the_stream_carries_a_conversation(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "Hello, Ada!\n"
 
 
-def test_a_client_at_a_url(capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_http_example_connects(capsys: pytest.CaptureFixture[str]) -> None:
     import trio
 
     names: dict[str, Any] = {"__name__": "greeter", "trio": trio}
@@ -229,8 +229,8 @@ def test_a_client_at_a_url(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.requirement("CUST-2")
-def test_a_client_at_a_websocket(capsys: pytest.CaptureFixture[str]) -> None:
-    """It runs, and the transport is documented: connection, framing, cancellation, and each code that is sent."""
+def test_readme_websocket_example_connects_and_documents_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example runs, and the README documents the transport and every close code."""
     import trio
 
     from mcp_core.http._websocket import CODES
@@ -245,7 +245,7 @@ def test_a_client_at_a_websocket(capsys: pytest.CaptureFixture[str]) -> None:
     assert {int(code) for code in re.findall(r"\b1\d{3}\b", dict(subjects)["Closing"])} == set(CODES.values())
 
 
-def test_the_apps() -> None:
+def test_readme_asgi_apps_respond() -> None:
     import trio
 
     names: dict[str, Any] = {"__name__": "greeter"}
@@ -275,7 +275,7 @@ def test_the_apps() -> None:
     assert names["outer"].routes[0].app is names["inner"]
 
 
-def test_its_tests_pass() -> None:
+def test_readme_test_examples_pass() -> None:
     import trio
     from trio.testing import MockClock
 
@@ -286,19 +286,19 @@ def test_its_tests_pass() -> None:
     trio.run(names["test_a_client"], clock, clock=clock)
 
 
-def test_the_loop_is_the_example() -> None:
+def test_readme_loop_equals_blocking_loop_example() -> None:
     example = (ROOT / "examples/blocking_loop.py").read_text("utf-8")
     serve = textwrap.dedent(example.partition("def serve() -> None:\n")[2].partition("\n\n\n")[0])
     assert LOOP.strip() == serve.strip()
 
 
 @pytest.mark.parametrize("command", ["pip install . && mcp-trio demo", "pip install '.[test]' && pytest"])
-def test_the_set_up_is_two_lines(command: str) -> None:
+def test_readme_set_up_has_two_commands(command: str) -> None:
     assert f"$ {command}\n" in SET_UP
 
 
 @pytest.mark.parametrize(
     "path", sorted(set(re.findall(r"[(`]((?:mcp_\w+|tests|examples|benchmarks)/[\w/.]+\.\w+)[)`]", README)))
 )
-def test_the_files_it_names_exist(path: str) -> None:
+def test_readme_named_file_exists(path: str) -> None:
     assert (ROOT / path).is_file()

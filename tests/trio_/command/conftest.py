@@ -1,4 +1,4 @@
-"""A fixture for a server file that a test writes."""
+"""A server of the test's own."""
 
 from __future__ import annotations
 
