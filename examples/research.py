@@ -1,7 +1,7 @@
 """A tool that uses the client's language model, and lets the model look up what it needs.
 
-The model belongs to the client (client/sampling). The tools that it wants to use come back as
-content; the server runs them and asks again, with their results as messages. In 2026-07-28, where
+The model belongs to the client (client/sampling). The tool calls that it wants are content of its
+response; the server makes them and asks again, with their results as messages. In 2026-07-28, where
 sampling is deprecated, each question ends a run of the tool, and the next run finds it answered:
 looking up must have no side effects, because it is repeated. Try `python research.py 2025-11-25`
 and compare.

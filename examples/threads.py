@@ -134,7 +134,6 @@ class Conversation(Runtime):
 
 
 def result_of(work: Awaitable[Any]) -> Any:
-    """Run an awaitable that never suspends, and return its result."""
     try:
         next(iter(work.__await__()))
     except StopIteration as end:

@@ -141,7 +141,8 @@ def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
                 for choice in choices
             ]
         raise Problem(
-            f"{key} must be {describe(wanted, schema)}, not {text!r}. Write for example {' or '.join(examples)}"
+            f"{key} must be {describe(wanted, schema)}, not {text!r}."
+            f" Write for example {' or '.join(examples)}"
         )
     return value
 

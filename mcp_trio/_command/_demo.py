@@ -50,12 +50,12 @@ _CHAPTERS: Final = (
     ),
 )
 _INTRODUCTION: Final = f"""\
-A client talks to a server over the Model Context Protocol. The lines with >>> are the client's Python; below each are
-its messages, → from the client and ← from the server.
+A client talks to a server over the Model Context Protocol. The lines with >>> are the client's
+Python; below each are its messages, → from the client and ← from the server.
 
 The server is a child process (python -m {_MODULE}). Its stdin and stdout carry one JSON message
-a line. A request has an id, which its response repeats; a notification has none. The messages are shortened: … marks
-an omission, and "jsonrpc":"2.0", which all of them have, is left out."""
+a line. A request has an id, which its response repeats; a notification has none. The messages are
+shortened: … marks an omission, and "jsonrpc":"2.0", which all of them have, is left out."""
 
 
 def demo() -> int:

@@ -97,20 +97,21 @@ def _demo(words: Sequence[str]) -> Command:
 def _run(words: Sequence[str]) -> Command:
     parser = _parser(
         "run",
-        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the client that starts this command. With\n"
-        "--http it serves any number of clients, at a URL that it prints.",
+        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the client that\n"
+        "starts this command. With --http it serves any number of clients, at a URL that it prints.",
     )
     parser.add_argument(
         "file",
         metavar="FILE[:NAME]",
-        help="NAME is the variable that holds the server; not needed if the file has one server, or one named server,"
-        " mcp or app",
+        help="NAME is the variable that holds the server; not needed if the file has one server, or"
+        " one named server, mcp or app",
     )
     parser.add_argument(
         "--http",
         metavar="[HOST:]PORT",
         type=_listen_address,
-        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default, for this machine only; PORT 0 is any free port",
+        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default, for this machine"
+        " only; PORT 0 is any free port",
     )
     parser.add_argument(
         "--json-response", action="store_true", help="respond with JSON only, never with an event stream"
@@ -156,8 +157,9 @@ def _call(words: Sequence[str]) -> Command:
         "call",
         takes=_ARGUMENTS,
         description="Calls a tool of a server and shows the result.\n\n"
-        "A VALUE is read as the tool's schema says: numbers, true, false, null, lists and objects as JSON, text as it\n"
-        "is. A JSON object goes to the tool as it is, unchecked, and its members replace those given by KEY=VALUE.",
+        "The schema of the tool decides how a VALUE is read: numbers, true, false, null, lists and\n"
+        "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its members\n"
+        "replace those given by KEY=VALUE.",
         example="mcp-trio call greet name=World -- python greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
@@ -171,8 +173,8 @@ def _call(words: Sequence[str]) -> Command:
 def _read(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "read",
-        description="Reads a resource of a server and writes it to stdout, unchanged. A terminal gets text only: of other content it\n"
-        "gets a line that describes it.",
+        description="Reads a resource of a server and writes it to stdout, unchanged. A terminal gets text\n"
+        "only, and a line that describes other content.",
         example="mcp-trio read weather://Lima/today -- python weather.py",
         URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
     )
@@ -189,8 +191,8 @@ def _prompt(words: Sequence[str]) -> Command:
         "prompt",
         takes=_ARGUMENTS,
         description="Gets a prompt of a server, filled in with the arguments, and shows its messages.\n\n"
-        "Every VALUE is text. A JSON object goes to the server as it is, unchecked, and its members replace those\n"
-        "given by KEY=VALUE.",
+        "Every VALUE is text. A JSON object is sent to the server unchecked, and its members replace\n"
+        "those given by KEY=VALUE.",
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
         NAME="the name of the prompt; `mcp-trio inspect` lists them",
     )
@@ -205,8 +207,8 @@ def _complete(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "complete",
         takes=_ARGUMENTS,
-        description="Asks a server to complete an argument that begins with VALUE ('' for any), and prints the values that it suggests,\n"
-        "one a line. KEY=VALUE are other arguments that have a value already.",
+        description="Asks a server to complete an argument that begins with VALUE ('' for any), and prints\n"
+        "the values that it suggests, one a line. KEY=VALUE are the values of other arguments.",
         example="mcp-trio complete pack city L -- python weather.py",
         REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
         ARGUMENT="the argument of the prompt, or the variable of the template",
@@ -222,9 +224,10 @@ def _listen(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "listen",
         takes=_URIS,
-        description="Prints a line whenever something that a server offers changes, until Ctrl+C, or until the server ends the\n"
-        "subscription. The line is tools, prompts or resources for a change of that list, or the URI of a resource. Without\n"
-        "URI and options it subscribes to all three lists. With --json each line is a document.",
+        description="Prints a line whenever something that a server offers changes, until Ctrl+C, or until\n"
+        "the server ends the subscription. The line is tools, prompts or resources for a change of that\n"
+        "list, or the URI of a resource. Without URI and options it subscribes to all three lists. With\n"
+        "--json each line is a document.",
         example="mcp-trio listen tea://menu -- python tea.py",
     )
     parser.add_argument("--tools", action="store_true", help="subscribe to the list of tools")
@@ -249,20 +252,22 @@ def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
         usage="mcp-trio login [options] URL",
-        description="Opens a browser, in which you authorize this command to use the server at URL, and stores the access token for the\n"
-        "other commands.",
+        description="Opens a browser, in which you authorize this command to use the server at URL, and\n"
+        "stores the access token for the other commands.",
         epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_EXIT_STATUSES}",
     )
     parser.add_argument("url", metavar="URL", help="the URL of the server")
     parser.add_argument(
         "--client-id",
         metavar="ID",
-        help="the id of a client that is registered at the authorization server, if it does not register clients by itself",
+        help="the id of a client that is registered at the authorization server, if that does not"
+        " register clients by itself",
     )
     parser.add_argument(
         "--client-secret-env",
         metavar="VARIABLE",
-        help="the environment variable that holds the secret of client ID; the secret is stored with the token, to renew it",
+        help="the environment variable that holds the secret of client ID; the secret is stored with"
+        " the token, to renew it",
     )
     parser.add_argument(
         "--scope",
@@ -348,7 +353,8 @@ _NO_WORDS: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
 
 _SERVER_HELP: Final = """
 
-The server is at URL, or COMMAND ARG... starts it: then it runs on stdin and stdout, and is ended afterwards."""
+The server is at URL, or COMMAND ARG... starts it; then it runs on stdin and stdout, and is ended
+afterwards."""
 _URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
 _URL_WITHOUT_SCHEME: Final = re.compile(
     r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
@@ -402,8 +408,8 @@ def _server_parser(
     parser.add_argument(
         "--token-env",
         metavar="VARIABLE",
-        help="the environment variable that holds an access token for URL; by default the token of `mcp-trio login` is sent, if"
-        " the server requires one",
+        help="the environment variable that holds an access token for URL; by default the token of"
+        " `mcp-trio login` is sent, if the server requires one",
     )
     parser.add_argument(
         "--timeout",
@@ -435,8 +441,9 @@ def _add_session_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE|JSON",
         action="append",
         default=[],
-        help="fill in a field of the first form that the server requests, as if typed; or, as a JSON object, a whole form."
-        " Without it, forms need a terminal (may be repeated, for other fields or other forms)",
+        help="fill in a field of the first form that the server requests, as if typed; or, as a JSON"
+        " object, a whole form. Without it, forms need a terminal (may be repeated, for other fields or"
+        " other forms)",
     )
     parser.add_argument(
         "--root",
@@ -477,7 +484,8 @@ def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[
         headers.append(("authorization", f"Bearer {token}"))
     if headers and not isinstance(server, str):
         raise Problem(
-            "--header and --token-env need a server at a URL; one that is started gets its secrets from the environment"
+            "--header and --token-env need a server at a URL; one that is started gets its secrets from"
+            " the environment"
         )
     return tuple(headers)
 
@@ -584,8 +592,8 @@ def _missing_server(prefix: str, stray: list[str]) -> Problem:
             f"the command that starts the server comes after `--`: {prefix} -- {shlex.join(stray)}"
         )
     return Problem(
-        f"no server: give its URL as the last word, or after `--` the command that starts it: {prefix} http://127.0.0.1:8000/mcp,"
-        f" or {prefix} -- python server.py"
+        "no server: give its URL as the last word, or after `--` the command that starts it:"
+        f" {prefix} http://127.0.0.1:8000/mcp, or {prefix} -- python server.py"
     )
 
 

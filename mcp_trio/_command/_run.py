@@ -45,8 +45,8 @@ def run(target: str) -> int:
     server = load(target)
     if sys.stdin is not None and sys.stdin.isatty():
         print(
-            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends it. To try it: "
-            f"mcp-trio inspect -- mcp-trio run {target}",
+            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends"
+            f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
             file=sys.stderr,
         )
     serve(server)

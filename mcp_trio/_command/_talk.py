@@ -250,7 +250,8 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:
             raise Problem(
-                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt}, a larger --timeout allows more time",
+                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt},"
+                " a larger --timeout allows more time",
                 NO_CONVERSATION,
             )
     return stopped or (MISUSED if target.user is not None and target.user.misused else status)

@@ -26,7 +26,8 @@ def check_uri(uri: str) -> None:
     """
     if not is_uri(uri):
         raise Problem(
-            f"{uri!r} is not a URI: a URI begins with a scheme, as in tea://menu; `mcp-trio inspect` lists the resources"
+            f"{uri!r} is not a URI: a URI begins with a scheme, as in tea://menu;"
+            " `mcp-trio inspect` lists the resources"
         )
     if variable := _VARIABLE.search(uri):
         raise Problem(f"{uri} is a template: replace {variable[0]} by a value")

@@ -20,27 +20,25 @@ from tests.layering.words import (
 )
 
 ROOT = Path(__file__).parents[2]
-# How many banned words each top-level folder may still have. These numbers only fall; at 0 they are removed.
+# How many banned words each top-level folder may still have. These numbers only fall.
 CEILINGS: Final = {
     "mcp_core": 701,
-    "mcp_trio": 225,
+    "mcp_trio": 169,
     "mcp_asyncio_shim": 18,
     "fuzz": 70,
-    "benchmarks": 30,
-    "examples": 15,
-    "tests": 1409,
-    "docs": 32,
+    "benchmarks": 0,
+    "examples": 0,
+    "tests": 1373,
+    "docs": 27,
 }
 # The same for counted words, where a folder has more than the limit allows.
 COUNTED_CEILINGS: Final = {
-    "mcp_core": 701,
-    "mcp_trio": 225,
-    "mcp_asyncio_shim": 18,
-    "fuzz": 70,
-    "benchmarks": 30,
-    "examples": 15,
-    "tests": 1409,
-    "docs": 32,
+    "mcp_core": 395,
+    "mcp_trio": 108,
+    "mcp_asyncio_shim": 8,
+    "fuzz": 40,
+    "tests": 496,
+    "docs": 9,
 }
 MARKDOWN: Final = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "fuzz/README.md"),
