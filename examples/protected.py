@@ -1,6 +1,6 @@
-"""A protected server: it accepts tokens of one authorization server, if they were issued for it.
+"""A server with authorization: it accepts access tokens of one issuer, and only those for itself.
 
-Try it with the small authorization server of the tests, where every user is alice:
+Try it with the small authorization server of the tests, which logs in every user as alice:
 
     python tests/fakes/authorization_server.py 9000 &
     python examples/protected.py
@@ -17,7 +17,7 @@ notes: dict[str, list[str]] = {}
 
 @server.tool
 def read_notes(context: mcp_trio.Context) -> list[str]:
-    """The notes of the user."""
+    """Return the notes of the user."""
     return notes.get(context.principal, [])
 
 

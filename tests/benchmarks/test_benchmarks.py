@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SERVERS = ["server.py", "peers/sdk_lowlevel.py", "peers/sdk_mcpserver.py"]
-# Processor times are left out where they are too short to be seen, as they may be here.
+# Processor times too short to be measured are left out, as may happen here.
 MEASURES = ["pipelined", "p50", "p99", "ten_kb", "one_mb", "progress"]
 ASKED = ["sequential", "sequential_cpu", "concurrent", "concurrent_cpu"]
 MEASURED = ["ours", "ours_async", "sdk", "sdk_mcpserver", "bare", "ratio"]
@@ -84,7 +84,7 @@ HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
         ),
     ],
 )
-def test_the_last_line_is_one_json_object_with_the_figures(
+def test_benchmark_last_line_is_json_with_all_figures(
     script: str, options: list[str], promised: set[str]
 ) -> None:
     argv = [sys.executable, str(BENCHMARKS / script), *options]
@@ -107,30 +107,30 @@ def test_path_of_one_call_stays_short() -> None:
         assert figures[f"{path}_files"] <= files
 
 
-async def use(client: Client, *, streams: bool = True) -> None:
-    told = []
+async def check_tools(client: Client, *, streams: bool = True) -> None:
+    reported = []
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert list(tools) == ["echo", "add", "progress", "filler_0", "filler_1"]
     assert set(tools["filler_1"].input_schema["properties"]) == {"query", "limit", "exact"}
     assert tools["add"].input_schema["required"] == ["a", "b"]
     assert (await client.call_tool("echo", {"text": "x"})).content == [TextContent("x")]
     assert (await client.call_tool("add", {"a": 2, "b": 3})).content == [TextContent("5")]
-    done = await client.call_tool("progress", {"n": 3}, progress=lambda *step: told.append(step))
+    done = await client.call_tool("progress", {"n": 3}, progress=lambda *step: reported.append(step))
     assert done.content == [TextContent("done")]
     if streams:
-        assert told == [(1, 3, None), (2, 3, None), (3, 3, None)]
+        assert reported == [(1, 3, None), (2, 3, None), (3, 3, None)]
 
 
 @pytest.mark.parametrize("script", SERVERS)
-async def test_each_server_does_the_same(script: str) -> None:
+async def test_benchmark_stdio_servers_behave_alike(script: str) -> None:
     with trio.fail_after(20):
         async with connect_stdio([sys.executable, BENCHMARKS / script, "stdio", "--tools", "2"]) as client:
-            await use(client)
+            await check_tools(client)
 
 
 @pytest.mark.parametrize("mode", ["session-sse", "session-json", "stateless-sse", "stateless-json", "modern"])
 @pytest.mark.parametrize("script", SERVERS)
-async def test_each_server_does_the_same_over_http(script: str, mode: str) -> None:
+async def test_benchmark_http_servers_behave_alike(script: str, mode: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -142,7 +142,7 @@ async def test_each_server_does_the_same_over_http(script: str, mode: str) -> No
             while True:
                 try:
                     async with connect_http(f"http://127.0.0.1:{port}/mcp", versions=[version]) as client:
-                        await use(client, streams=not mode.endswith("json"))
+                        await check_tools(client, streams=not mode.endswith("json"))
                     break
                 except ConnectFailed:
                     await trio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The command as its users meet it: a process with arguments, output and an exit status; and servers for it."""
+"""The command run as a process, with arguments, output and exit status, and servers for it."""
 
 from __future__ import annotations
 
@@ -49,46 +49,49 @@ def output_of(*words: str, status: int = 0) -> str:
 
 
 def on_a_terminal(*words: str, **env: str) -> str:
-    """All that is shown, with ESC written as ^."""
+    """Return the whole output at a terminal, with ESC written as ^."""
     with Terminal(*words, **env) as terminal:
         return terminal.rest()
 
 
 class Terminal:
-    """The command at a terminal, and someone who reads and types there. `status` is there after the `rest`."""
+    """The command at a pseudo-terminal, whose other end the test reads and types at.
+
+    `status` is the exit status, available after `rest`.
+    """
 
     status: int
 
     def __init__(self, *words: str, **env: str) -> None:
-        self._ours, theirs = pty.openpty()
+        self._our_end, their_end = pty.openpty()
         self.process = subprocess.Popen(
             [*COMMAND, *words],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=their_end,
+            stdout=their_end,
+            stderr=their_end,
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", **env},
         )
-        os.close(theirs)
+        os.close(their_end)
         self._shown = b""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._ours)
-        with self.process:  # hung up, it comes to its end
+        os.close(self._our_end)
+        with self.process:  # the closed terminal ends the command
             pass
 
     def type(self, text: str, *, behind: str) -> str:
-        """Wait until `behind` is shown, and type `text`; gives what was shown in between."""
+        """Wait until `behind` is shown, type `text`, and return the output so far."""
         while behind not in self._text:
             assert self._read(), f"{behind!r} is not in: {self._text}"
         seen, self._shown = self._text, b""
-        os.write(self._ours, text.encode())
+        os.write(self._our_end, text.encode())
         return seen
 
     def rest(self) -> str:
-        """All that is shown until the end."""
+        """Return the output until the command ends."""
         while self._read():
             pass
         self.status = self.process.wait()
@@ -99,18 +102,21 @@ class Terminal:
         return self._shown.decode(errors="replace").replace("\x1b", "^").replace("\r\n", "\n")
 
     def _read(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], 30)
+        ready, _, _ = select.select([self._our_end], [], [], 30)
         assert ready, f"nothing more in 30 s after: {self._text}"
         try:
-            chunk = os.read(self._ours, 65_536)
-        except OSError:  # the last one has closed it, as Linux says it
+            chunk = os.read(self._our_end, 65_536)
+        except OSError:  # on Linux: the other end is closed
             chunk = b""
         self._shown += chunk
         return bool(chunk)
 
 
 class Served:
-    """`mcp-trio run FILE --http 0`. `url` is what it says, `log` the lines that come after that, once it is `ended`."""
+    """`mcp-trio run FILE --http 0`.
+
+    `url` is the printed URL. `log` has the lines after it, available after `end`.
+    """
 
     log: list[str]
 
@@ -122,12 +128,12 @@ class Served:
         self.url = next((word for word in self.greeting.split() if word.startswith("http://")), "")
 
     def wait_for(self, line: str) -> None:
-        """Until it says that on stderr."""
+        """Wait until the server prints `line` on stderr."""
         assert self.process.stderr is not None
         assert line + "\n" in iter(self.process.stderr.readline, "")
 
     def end(self, number: signal.Signals | None = signal.SIGTERM) -> None:
-        """Send it a signal, unless it has got one, and wait for its end."""
+        """Send a signal, unless `number` is None, and wait until the server ends."""
         if number is not None:
             self.process.send_signal(number)
         assert self.process.stderr is not None
@@ -137,7 +143,7 @@ class Served:
 
 @contextmanager
 def served(file: Path, *options: str) -> Iterator[Served]:
-    """Serve what a file declares over HTTP, at a port that is free."""
+    """Serve a file over HTTP, at a free port, for the duration of the block."""
     server = Served(file, *options)
     try:
         assert server.url, server.greeting
@@ -148,7 +154,7 @@ def served(file: Path, *options: str) -> Iterator[Served]:
 
 
 class ServerFile:
-    """A server file that a test writes, and the words that make it a target."""
+    """A server file that a test writes. Calling it returns the words that start the server."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
