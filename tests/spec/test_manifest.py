@@ -40,6 +40,45 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
     return ids, faults
 
 
+# Marks of tests that the default run leaves out, besides all below tests/interop.
+LEFT_OUT = ("slow", "interop", "conformance", "node")
+
+
+def ids_of_the_default_run(source: str) -> set[str]:
+    """The ids on tests that none of `LEFT_OUT` marks: on the module, the class, the function or the row itself."""
+    ids: set[str] = set()
+
+    def visit(node: ast.AST, left_out: bool) -> None:
+        marks: list[ast.expr] = []
+        if isinstance(node, ast.Module):
+            marks = [
+                each.value
+                for each in node.body
+                if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "pytestmark"
+            ]
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            # Not the marks of single rows: they say nothing of the others.
+            marks = [each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("pytest.param"):
+            marks = [each.value for each in node.keywords if each.arg == "marks"]
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("mark.requirement")
+            and not left_out
+        ):
+            ids.update(
+                each.value
+                for each in node.args
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            )
+        names = {part.attr for mark in marks for part in ast.walk(mark) if isinstance(part, ast.Attribute)}
+        for child in ast.iter_child_nodes(node):
+            visit(child, left_out or not names.isdisjoint(LEFT_OUT))
+
+    visit(ast.parse(source), False)
+    return ids
+
+
 def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) -> list[str]:
     """What to change so that the verdicts and the marks (id -> files) agree."""
     known = {row.id: row for row in rows}
@@ -70,6 +109,16 @@ def test_rows_and_marks_agree() -> None:
             marked.setdefault(id, []).append(name)
     faults += disagreements(REQUIREMENTS, marked)
     assert not faults, "\n".join(faults)
+
+
+def test_the_default_run_proves_every_tested_row() -> None:
+    """A row that only slow tests carry, or tests with other programs, would be unproven on most runs."""
+    proven: set[str] = set()
+    for path in TESTS.rglob("test_*.py"):
+        if not path.is_relative_to(TESTS / "interop"):
+            proven |= ids_of_the_default_run(path.read_text("utf-8"))
+    unproven = [row.id for row in REQUIREMENTS if row.verdict == TESTED and row.id not in proven]
+    assert unproven == [], "give each a smaller test without a mark that leaves it out of the default run"
 
 
 def test_ids_are_unique_and_in_order() -> None:
@@ -126,6 +175,26 @@ def test_row(x): "A-7"
 
 def test_marks_are_found_wherever_they_stand() -> None:
     assert marks_in(MARKED) == ({"A-1", "A-2", "A-3", "A-4", "A-5", "A-6"}, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "ids"),
+    [
+        (MARKED, set()),
+        (MARKED.replace(", pytest.mark.node]", "]", 1), {"A-1", "A-2", "A-3", "A-4", "A-5"}),
+        ("@pytest.mark.slow\n@pytest.mark.requirement('A-1')\ndef test_it(): ...", set()),
+        (
+            "@pytest.mark.slow\nclass TestIt:\n  @pytest.mark.requirement('A-1')\n  def test_it(self): ...",
+            set(),
+        ),
+        (
+            "@pytest.mark.slow\nclass TestIt: ...\n@pytest.mark.requirement('A-1')\ndef test_it(): ...",
+            {"A-1"},
+        ),
+    ],
+)
+def test_marks_of_slow_tests_do_not_count(source: str, ids: set[str]) -> None:
+    assert ids_of_the_default_run(source) == ids
 
 
 @pytest.mark.parametrize(
