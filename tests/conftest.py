@@ -11,9 +11,17 @@ import shutil
 import signal
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+import trio
 from hypothesis import settings
+
+from mcp_trio.testing._leaks import children
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import FrameType
 
 pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 
@@ -29,12 +37,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 settings.register_profile("mcp-trio", deadline=None, print_blob=True)
 settings.load_profile("mcp-trio")
 
-# What the default run leaves out (`addopts` in pyproject.toml), and how to run each.
-LEFT_OUT = {
-    "slow": "pytest -m slow",
-    "interop or node": 'pytest -m "interop or node"',
-    "conformance": "pytest -m conformance",
-}
+# What the default run leaves out (`addopts` in pyproject.toml), and how to run it.
+LEFT_OUT = "not slow and not interop and not conformance and not node"
+THE_REST = ["pytest -m slow", 'pytest -m "interop or node"', "pytest -m conformance"]
 
 # A job that a shell starts in the background inherits `SIG_IGN` for SIGINT. Python then installs no handler, and
 # every program that a test starts ignores SIGINT too, so tests that interrupt a program would wait forever. A
@@ -44,6 +49,9 @@ if (
     and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_TIMED_OUT = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by `-m`
@@ -56,13 +64,61 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("conformance")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how to run the tests that this run has left out."""
-    deselected = terminalreporter.stats.get("deselected", [])
-    if deselected:
-        terminalreporter.write_line(
-            f"{len(deselected)} tests were left out; run them too: {', '.join(LEFT_OUT.values())}"
-        )
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(
+    item: pytest.Item, settings: Any
+) -> Generator[None, Literal[True] | None, Literal[True] | None]:
+    """At the timeout, kill the programs that the test started, and end the run of trio by cancelling it.
+
+    Leaving `with Popen(...)` would wait for the program. An exception that is raised inside trio's own loop leaves
+    the run unfinished, and no later test could call `trio.run`.
+    """
+    made = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    if callable(fail):
+        before = children()
+
+        def handler(number: int, frame: FrameType | None) -> None:
+            for pid in children().keys() - before.keys():
+                os.kill(pid, signal.SIGKILL)
+            if (
+                trio.lowlevel.in_trio_run()
+                and not trio.lowlevel.in_trio_task()
+                and _TIMED_OUT not in item.stash
+            ):
+                item.stash[_TIMED_OUT] = settings.timeout
+                trio.lowlevel.current_trio_token().run_sync_soon(_cancel_main_task)
+                signal.setitimer(signal.ITIMER_REAL, 5)  # for what is shielded from cancellation
+            else:
+                fail(number, frame)
+
+        signal.signal(signal.SIGALRM, handler)
+    return made
+
+
+def _cancel_main_task() -> None:
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    # The root's nurseries: of the entry queue, of the system tasks, and of the main task alone.
+    root.child_nurseries[-1].cancel_scope.cancel()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    seconds = item.stash.get(_TIMED_OUT, None)
+    if seconds is not None and report.when == "call":
+        report.outcome = "failed"
+        report.longrepr = f"{report.longreprtext}\nTimeout (>{seconds}s): the run of trio was cancelled."
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print how to run what the default run has left out."""
+    # With -n it is the workers that deselect, and they do not say how many.
+    deselected = terminalreporter.stats.get("deselected") or config.pluginmanager.hasplugin("dsession")
+    if deselected and config.option.markexpr == LEFT_OUT:
+        terminalreporter.write_line(f"Tests were left out. To run them too: {', '.join(THE_REST)}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
