@@ -44,6 +44,7 @@ async def test_a_client_on_trio(version: str) -> None:
             assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 def test_the_official_server(version: str) -> None:
     async def main() -> None:
@@ -150,6 +151,7 @@ def lines_of(file: Path) -> list[bytes]:
     return NAMES.sub(b"?", file.read_bytes()).splitlines()
 
 
+@pytest.mark.interop
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @official.ways(*VERSIONS, places=["stdio"])
 async def test_the_official_client_hears_the_same_byte_by_byte(way: official.Way, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
@@ -28,7 +28,7 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
     ids: set[str] = set()
     faults: list[str] = []
     for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.requirement")):
+        if not _is_requirement(node):
             continue
         if not node.args or node.keywords:
             faults.append(f"line {node.lineno}: a requirement mark takes one id or more, and nothing else")
@@ -42,6 +42,17 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
 
 # Marks of tests that the default run leaves out, besides all below tests/interop.
 LEFT_OUT = ("slow", "interop", "conformance", "node")
+
+
+def _is_requirement(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "requirement"
+    ):
+        return False
+    mark = node.func.value  # `pytest.mark`, or `mark`
+    return (mark.attr if isinstance(mark, ast.Attribute) else getattr(mark, "id", None)) == "mark"
 
 
 def ids_of_the_default_run(source: str) -> set[str]:
@@ -59,18 +70,12 @@ def ids_of_the_default_run(source: str) -> set[str]:
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             # Not the marks of single rows: they say nothing of the others.
             marks = [each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("pytest.param"):
-            marks = [each.value for each in node.keywords if each.arg == "marks"]
+        elif _is_requirement(node) and not left_out:
+            ids.update(each.value for each in node.args if isinstance(each, ast.Constant))
         elif (
-            isinstance(node, ast.Call)
-            and ast.unparse(node.func).endswith("mark.requirement")
-            and not left_out
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "param"
         ):
-            ids.update(
-                each.value
-                for each in node.args
-                if isinstance(each, ast.Constant) and isinstance(each.value, str)
-            )
+            marks = [each.value for each in node.keywords if each.arg == "marks"]
         names = {part.attr for mark in marks for part in ast.walk(mark) if isinstance(part, ast.Attribute)}
         for child in ast.iter_child_nodes(node):
             visit(child, left_out or not names.isdisjoint(LEFT_OUT))

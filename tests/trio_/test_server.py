@@ -294,7 +294,7 @@ def test_a_signal_ends_run_at_once_and_finally_blocks_are_executed(
 
     stdio._outgoing.buffer += line(modern(1, "tools/call", {"name": "wait"}))
     with pytest.raises(SystemExit) as caught:
-        run(server)
+        run(server, grace=0.01)
     assert caught.value.code == status
     assert ran == ["finally"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
