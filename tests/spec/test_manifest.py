@@ -8,6 +8,7 @@ string: `grep RPC-1 tests` has to find the tests of a row.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -23,11 +24,23 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 
 
+@cache
+def marked_files() -> list[tuple[Path, str]]:
+    """The test files that name a requirement, with their sources."""
+    found = [(path, path.read_text("utf-8")) for path in sorted(TESTS.rglob("test_*.py"))]
+    return [(path, source) for path, source in found if "mark.requirement" in source]
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def marks_in(source: str) -> tuple[set[str], list[str]]:
     """The ids that a file's requirement marks name, wherever they stand, and complaints about the marks."""
     ids: set[str] = set()
     faults: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if not _is_requirement(node):
             continue
         if not node.args or node.keywords:
@@ -80,7 +93,7 @@ def ids_of_the_default_run(source: str) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child, left_out or not names.isdisjoint(LEFT_OUT))
 
-    visit(ast.parse(source), False)
+    visit(parsed(source), False)
     return ids
 
 
@@ -106,9 +119,9 @@ def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) 
 def test_rows_and_marks_agree() -> None:
     marked: dict[str, list[str]] = {}
     faults = []
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path, source in marked_files():
         name = path.relative_to(TESTS.parent).as_posix()
-        ids, complaints = marks_in(path.read_text("utf-8"))
+        ids, complaints = marks_in(source)
         faults += [f"{name}: {complaint}" for complaint in complaints]
         for id in sorted(ids):
             marked.setdefault(id, []).append(name)
@@ -119,9 +132,9 @@ def test_rows_and_marks_agree() -> None:
 def test_the_default_run_proves_every_tested_row() -> None:
     """A row that only slow tests carry, or tests with other programs, would be unproven on most runs."""
     proven: set[str] = set()
-    for path in TESTS.rglob("test_*.py"):
+    for path, source in marked_files():
         if not path.is_relative_to(TESTS / "interop"):
-            proven |= ids_of_the_default_run(path.read_text("utf-8"))
+            proven |= ids_of_the_default_run(source)
     unproven = [row.id for row in REQUIREMENTS if row.verdict == TESTED and row.id not in proven]
     assert unproven == [], "give each a smaller test without a mark that leaves it out of the default run"
 

@@ -483,6 +483,7 @@ async def test_300_megabytes_without_a_newline_in_constant_memory(version: str) 
 
 
 @pytest.mark.requirement("STDIO-1")
+@pytest.mark.slow  # in the default run test_processes.py does it with a process
 async def test_200_000_pings_whose_answers_nobody_reads() -> None:
     number, at_once, told = 200_000, 1000, 0
     answered, rest = 0, b""
