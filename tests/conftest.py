@@ -51,17 +51,26 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Seconds for one test; by default it is `timeout` in pyproject.toml.
+LONGEST = {"conformance": 600, "slow": 300, "interop": 120, "node": 120}
+
 _TIMED_OUT = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test below tests/interop `interop`, and every test that asks for the official suite `conformance`."""
+    """Mark every test below tests/interop `interop`, and every test that asks for the official suite `conformance`.
+
+    They wait for programs that take long to start, and the suite plays all scenarios in one go.
+    """
     for item in items:
         if item.path.is_relative_to(INTEROP):
             item.add_marker("interop")
         if "suite" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(CONFORMANCE):
             item.add_marker("conformance")
+        for name, seconds in LONGEST.items():
+            if item.get_closest_marker(name) and not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(seconds))
 
 
 @pytest.hookimpl(wrapper=True)
