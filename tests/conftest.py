@@ -33,8 +33,9 @@ CONFORMANCE = ROOT / "tests" / "conformance"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 # A shared machine stalls now and then: the time one example takes says nothing. A failure prints how to
-# repeat it.
-settings.register_profile("mcp-trio", deadline=None, print_blob=True)
+# repeat it. `.ci/long` asks for `--hypothesis-profile=thorough`.
+settings.register_profile("mcp-trio", deadline=None, print_blob=True, max_examples=50)
+settings.register_profile("thorough", parent=settings.get_profile("mcp-trio"), max_examples=500)
 settings.load_profile("mcp-trio")
 
 # What the default run leaves out (`addopts` in pyproject.toml), and how to run it.

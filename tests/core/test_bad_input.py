@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import (
@@ -539,7 +539,6 @@ def lines(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=300)
 @given(LISTENERS, st.lists(lines(), max_size=6), st.booleans())
 def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
     role, version = who
@@ -563,7 +562,6 @@ def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[byt
         assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
 
 
-@settings(max_examples=200)
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(lines(), max_size=8))
 def test_every_request_has_one_answer(version: str, said: list[bytes]) -> None:
     """And nothing else has one: not what is no request, not what was cancelled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hpack import Decoder, Encoder, InvalidTableIndex, InvalidTableSizeError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HeadFault, RequestHead
@@ -17,7 +17,6 @@ VALUES = st.sampled_from([b"", b"1", b"2", b"/mcp", b"v" * 1_000, b"w" * 3_000, 
 HEADS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.tuples(HEADS, st.sampled_from([None, None, None, 0, 100, 4_096])), max_size=30))
 def test_a_head_that_was_read_before_is_read_alike(
     heads: list[tuple[list[tuple[bytes, bytes]], int | None]],

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HttpLimits
@@ -198,7 +198,6 @@ def test_what_is_not_kept_need_not_be_forgotten() -> None:
     assert (len(stream.log), len(other.log)) == (2, 2)
 
 
-@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import (
@@ -366,7 +366,6 @@ def test_fifty_events_cut_at_every_byte(version: str, noticed: bool) -> None:
     check_cuts(version, noticed=noticed)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(RESUMABLE), st.booleans(), st.floats(0, 1))
 def test_fifty_events_cut_somewhere(version: str, noticed: bool, place: float) -> None:
     _, wire, key = fifty(version)
@@ -382,7 +381,7 @@ def test_events_cut_while_they_come(when: str, chunk: int) -> None:
     heard, wire, key = fifty(D, count=9, when=when, chunk=chunk)
     assert heard == whole(9)
     body = wire.bodies[key]
-    for cut in range(0, len(body) + 1, 11):
+    for cut in range(0, len(body) + 1, 23):
         heard, _, _ = fifty(D, (cut,), count=9, when=when, chunk=chunk)
         assert heard == (["ErrorReceived"] if cut < first_event(D, body) else whole(9)), cut
 
@@ -410,7 +409,6 @@ def test_the_resumed_stream_is_cut_too_at_many_places(version: str) -> None:
     check_two_cuts(version, 13, 11)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(0, 1500), min_size=1, max_size=5),
     st.sampled_from(["at once", "one by one"]),
