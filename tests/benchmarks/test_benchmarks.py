@@ -129,7 +129,17 @@ async def test_each_server_does_the_same(script: str) -> None:
             await use(client)
 
 
-@pytest.mark.parametrize("mode", ["session-sse", "session-json", "stateless-sse", "stateless-json", "modern"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "session-sse",
+        "modern",
+        *(
+            pytest.param(mode, marks=pytest.mark.slow)
+            for mode in ("session-json", "stateless-sse", "stateless-json")
+        ),
+    ],
+)
 @pytest.mark.parametrize("script", SERVERS)
 async def test_each_server_does_the_same_over_http(script: str, mode: str) -> None:
     with socket.socket() as free:
