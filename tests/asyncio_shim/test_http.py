@@ -361,6 +361,7 @@ def servers() -> Iterator[Servers]:
     running.close()
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 @pytest.mark.parametrize("mode", MODES)
 def test_sdk_server_over_http(servers: Servers, mode: str, version: str) -> None:

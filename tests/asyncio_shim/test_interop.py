@@ -44,6 +44,7 @@ async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
             assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 def test_sdk_server_on_stdio(version: str) -> None:
     async def main() -> None:
@@ -152,6 +153,7 @@ def lines_of(file: Path) -> list[bytes]:
     return NAMES.sub(b"?", file.read_bytes()).splitlines()
 
 
+@pytest.mark.interop
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @official.ways(*VERSIONS, places=["stdio"])
 async def test_sdk_client_gets_same_bytes_from_both_drivers(way: official.Way, tmp_path: Path) -> None:

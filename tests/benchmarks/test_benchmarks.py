@@ -20,13 +20,20 @@ if TYPE_CHECKING:
     from mcp_trio import Client
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-SERVERS = ["server.py", "peers/sdk_lowlevel.py", "peers/sdk_mcpserver.py"]
+SERVERS = [
+    "server.py",
+    pytest.param("peers/sdk_lowlevel.py", marks=pytest.mark.interop),
+    pytest.param("peers/sdk_mcpserver.py", marks=pytest.mark.interop),
+]
 # Processor times too short to be measured are left out, as may happen here.
 MEASURES = ["pipelined", "p50", "p99", "ten_kb", "one_mb", "progress"]
 ASKED = ["sequential", "sequential_cpu", "concurrent", "concurrent_cpu"]
 MEASURED = ["ours", "ours_async", "sdk", "sdk_mcpserver", "bare", "ratio"]
 HTTP_MODES = ["session_sse", "session_json", "stateless_json", "modern"]
 HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
+
+
+SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @pytest.mark.parametrize(
@@ -44,21 +51,27 @@ HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
                 "legacy_ratio",
             },
         ),
-        ("bench_startup.py", ["--rounds", "1"], {"ours_ms", "sdk_ms", "bare_python_ms", "ratio"}),
-        (
+        pytest.param(
+            "bench_startup.py",
+            ["--rounds", "1"],
+            {"ours_ms", "sdk_ms", "bare_python_ms", "ratio"},
+            marks=SLOW,
+        ),
+        pytest.param(
             "bench_stdio.py",
             ["--rounds", "1", "--seconds", "0.01", "--events", "20", "--apart"],
             {
                 *(f"{e}_{m}_{who}" for e in ("legacy", "modern") for m in MEASURES for who in MEASURED),
                 *(f"client_{m}_{who}" for m in ASKED for who in ("ours", "sdk", "ratio")),
             },
+            marks=SLOW,
         ),
         (
             "bench_http2.py",
             ["--rounds", "1", "--calls", "60"],
             {f"{where}_{p}" for where in ("alone", "beside", "apart") for p in ("p50", "p99")},
         ),
-        (
+        pytest.param(
             "bench_http.py",
             ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],
             {
@@ -81,6 +94,7 @@ HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
                     for who in ("ours", "sdk", "ratio")
                 ),
             },
+            marks=SLOW,
         ),
     ],
 )
@@ -128,7 +142,17 @@ async def test_benchmark_stdio_servers_behave_alike(script: str) -> None:
             await check_tools(client)
 
 
-@pytest.mark.parametrize("mode", ["session-sse", "session-json", "stateless-sse", "stateless-json", "modern"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "session-sse",
+        "modern",
+        *(
+            pytest.param(mode, marks=pytest.mark.slow)
+            for mode in ("session-json", "stateless-sse", "stateless-json")
+        ),
+    ],
+)
 @pytest.mark.parametrize("script", SERVERS)
 async def test_benchmark_http_servers_behave_alike(script: str, mode: str) -> None:
     with socket.socket() as free:

@@ -114,7 +114,7 @@ _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a 
 _LONGEST: Final = 300.0  # seconds that a set may take on a machine that is busy with other things
 
 
-@pytest.fixture(scope="module", params=["auto", "sse", "http2"])
+@pytest.fixture(scope="module", params=["auto", "sse", pytest.param("http2", marks=pytest.mark.slow)])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the everything server."""
     place = tmp_path_factory.mktemp("server")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import (
@@ -545,7 +545,6 @@ def random_lines(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=300)
 @given(LISTENERS, st.lists(random_lines(), max_size=6), st.booleans())
 def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
     role, version = who
@@ -569,7 +568,6 @@ def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], end
         assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
 
 
-@settings(max_examples=200)
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(random_lines(), max_size=8))
 def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) -> None:
     """Messages that are no requests get none, and cancelled requests get none."""

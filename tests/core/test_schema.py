@@ -191,8 +191,15 @@ def chain(length: int, width: int = 2) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("JSCH-8")
-def test_schema_exponential_cost_ends_at_reference_limit() -> None:
+def test_schema_exponential_cost_ends_at_reference_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core._schema.MAX_REFERENCES", 1_000)
     assert given(chain(6)).fault_of({"a": 1}) is None
+    assert given(chain(40)).fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("JSCH-8")
+def test_a_schema_of_exponential_cost_ends_by_the_default_limit() -> None:
     assert given(chain(40)).fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
 
 

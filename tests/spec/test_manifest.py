@@ -8,8 +8,9 @@ string: `grep RPC-1 tests` has to find the tests of a row.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
@@ -23,12 +24,24 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 
 
+@cache
+def marked_files() -> list[tuple[Path, str]]:
+    """The test files that name a requirement, with their sources."""
+    found = [(path, path.read_text("utf-8")) for path in sorted(TESTS.rglob("test_*.py"))]
+    return [(path, source) for path, source in found if "mark.requirement" in source]
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def marks_in(source: str) -> tuple[set[str], list[str]]:
     """The ids that a file's requirement marks name, wherever they stand, and complaints about the marks."""
     ids: set[str] = set()
     faults: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.requirement")):
+    for node in ast.walk(parsed(source)):
+        if not _is_requirement(node):
             continue
         if not node.args or node.keywords:
             faults.append(f"line {node.lineno}: a requirement mark takes one id or more, and nothing else")
@@ -38,6 +51,50 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
             else:
                 faults.append(f"line {node.lineno}: write the id out instead of {ast.unparse(arg)}")
     return ids, faults
+
+
+# Marks of tests that the default run leaves out, besides all below tests/interop.
+LEFT_OUT = ("slow", "interop", "conformance", "node")
+
+
+def _is_requirement(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "requirement"
+    ):
+        return False
+    mark = node.func.value  # `pytest.mark`, or `mark`
+    return (mark.attr if isinstance(mark, ast.Attribute) else getattr(mark, "id", None)) == "mark"
+
+
+def ids_of_the_default_run(source: str) -> set[str]:
+    """The ids on tests that none of `LEFT_OUT` marks: on the module, the class, the function or the row itself."""
+    ids: set[str] = set()
+
+    def visit(node: ast.AST, left_out: bool) -> None:
+        marks: list[ast.expr] = []
+        if isinstance(node, ast.Module):
+            marks = [
+                each.value
+                for each in node.body
+                if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "pytestmark"
+            ]
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            # Not the marks of single rows: they say nothing of the others.
+            marks = [each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)]
+        elif _is_requirement(node) and not left_out:
+            ids.update(each.value for each in node.args if isinstance(each, ast.Constant))
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "param"
+        ):
+            marks = [each.value for each in node.keywords if each.arg == "marks"]
+        names = {part.attr for mark in marks for part in ast.walk(mark) if isinstance(part, ast.Attribute)}
+        for child in ast.iter_child_nodes(node):
+            visit(child, left_out or not names.isdisjoint(LEFT_OUT))
+
+    visit(parsed(source), False)
+    return ids
 
 
 def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) -> list[str]:
@@ -62,14 +119,24 @@ def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) 
 def test_rows_and_marks_agree() -> None:
     marked: dict[str, list[str]] = {}
     faults = []
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path, source in marked_files():
         name = path.relative_to(TESTS.parent).as_posix()
-        ids, complaints = marks_in(path.read_text("utf-8"))
+        ids, complaints = marks_in(source)
         faults += [f"{name}: {complaint}" for complaint in complaints]
         for id in sorted(ids):
             marked.setdefault(id, []).append(name)
     faults += disagreements(REQUIREMENTS, marked)
     assert not faults, "\n".join(faults)
+
+
+def test_the_default_run_proves_every_tested_row() -> None:
+    """A row that only slow tests carry, or tests with other programs, would be unproven on most runs."""
+    proven: set[str] = set()
+    for path, source in marked_files():
+        if not path.is_relative_to(TESTS / "interop"):
+            proven |= ids_of_the_default_run(source)
+    unproven = [row.id for row in REQUIREMENTS if row.verdict == TESTED and row.id not in proven]
+    assert unproven == [], "give each a smaller test without a mark that leaves it out of the default run"
 
 
 def test_ids_are_unique_and_in_order() -> None:
@@ -126,6 +193,26 @@ def test_row(x): "A-7"
 
 def test_marks_are_found_wherever_they_stand() -> None:
     assert marks_in(MARKED) == ({"A-1", "A-2", "A-3", "A-4", "A-5", "A-6"}, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "ids"),
+    [
+        (MARKED, set()),
+        (MARKED.replace(", pytest.mark.node]", "]", 1), {"A-1", "A-2", "A-3", "A-4", "A-5"}),
+        ("@pytest.mark.slow\n@pytest.mark.requirement('A-1')\ndef test_it(): ...", set()),
+        (
+            "@pytest.mark.slow\nclass TestIt:\n  @pytest.mark.requirement('A-1')\n  def test_it(self): ...",
+            set(),
+        ),
+        (
+            "@pytest.mark.slow\nclass TestIt: ...\n@pytest.mark.requirement('A-1')\ndef test_it(): ...",
+            {"A-1"},
+        ),
+    ],
+)
+def test_marks_of_slow_tests_do_not_count(source: str, ids: set[str]) -> None:
+    assert ids_of_the_default_run(source) == ids
 
 
 @pytest.mark.parametrize(

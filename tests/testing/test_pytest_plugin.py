@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.timeout(120)  # it starts a pytest of its own
+
 CONFTEST = """
 pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
 

@@ -488,6 +488,7 @@ async def test_server_300_mib_without_newline_uses_constant_memory(version: str)
 
 
 @pytest.mark.requirement("STDIO-1")
+@pytest.mark.slow  # in the default run test_processes.py does it with a process
 async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None:
     number, at_once, told = 200_000, 1000, 0
     answered, rest = 0, b""

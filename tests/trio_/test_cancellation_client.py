@@ -261,7 +261,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "scenario",
     [pytest.param(scenario, id=name) for name, scenario in SCENARIOS.items()],

@@ -385,7 +385,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_server_cancelled_at_every_step_leaves_no_trace(scenario: Scenario, seed: int) -> None:
     play_at_every_step(scenario, seed)

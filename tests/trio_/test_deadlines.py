@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_trio._deadlines import Deadline, Deadlines
@@ -104,7 +104,6 @@ async def test_deadline_moved_by_its_own_callback(autojump_clock: MockClock) -> 
 
 
 @given(moves=st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.just(math.inf)))))
-@settings(max_examples=100, deadline=None)
 def test_deadline_random_moves_meet_the_last_one(moves: list[tuple[int, float]]) -> None:
     async def main() -> None:
         deadlines = Deadlines()

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 from hpack import Encoder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import Body, End, Head
@@ -340,7 +340,6 @@ FRAMES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(FRAMES, max_size=25), st.integers(1, 40_000), st.booleans())
 def test_h2_server_random_frames_leave_nothing_behind(frames: list[bytes], size: int, stops: bool) -> None:
     said = HELLO + b"".join(frames)

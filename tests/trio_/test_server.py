@@ -290,7 +290,7 @@ def test_run_exits_on_a_signal_after_finally_blocks(number: signal.Signals, stat
 
     stdio._outgoing.buffer += line(modern(1, "tools/call", {"name": "wait"}))
     with pytest.raises(SystemExit) as caught:
-        run(server)
+        run(server, grace=0.01)
     assert caught.value.code == status
     assert ran == ["finally"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import McpTrioError
@@ -173,7 +173,6 @@ def leaks(step: Any) -> list[str]:
 
 
 @pytest.mark.requirement("AC-13", "AF-9", "AT-2", "AT-4", "AU-1", "AU-4")
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
     world = World(data.draw)

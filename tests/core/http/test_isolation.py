@@ -397,7 +397,7 @@ def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) 
     it is there again."""
     whole = [*range(1, 13), "answer"]
     for told in range(13):
-        for heard in range(told + 1):
+        for heard in range(0, told + 1, 1 if version == D else 3):
             for away in (False, True):
                 run = Fifty(version, reply=reply)
                 run.talk.step()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HttpLimits
@@ -199,7 +199,6 @@ def test_log_forget_of_an_unknown_stream_does_nothing() -> None:
     assert (len(stream.log), len(other.log)) == (2, 2)
 
 
-@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(

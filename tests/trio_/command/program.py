@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 ROOT = Path(__file__).parents[3]
@@ -22,21 +26,71 @@ GREETER = ("--", sys.executable, str(ROOT / "examples" / "greeter.py"))
 TEAHOUSE = ("--", sys.executable, "-m", "mcp_trio.examples.teahouse")
 COMMAND = (sys.executable, "-m", "mcp_trio")
 DEAD = ("--", sys.executable, "-S", "-c", "import sys; sys.exit('the disk is full')")
+LONGEST = 25.0  # seconds for one run
 SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
+
+
+class Forks:
+    """Runs of the command as forks of a process that has imported it (`fork_server.py`)."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            words = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
+            # A Ctrl+C at the terminal is for the tests.
+            self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], start_new_session=True)
+        self._control.settimeout(LONGEST)
+        self._lock = threading.Lock()
+
+    def run(
+        self, words: Sequence[str], cwd: Path, env: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        with (
+            self._lock,
+            Path(os.devnull).open("rb") as stdin,
+            TemporaryFile() as stdout,
+            TemporaryFile() as stderr,
+        ):
+            files = [stdin, stdout, stderr]
+            request = json.dumps([words, str(cwd), dict(env)]).encode()
+            socket.send_fds(self._control, [request], [file.fileno() for file in files])
+            pid = int(self._control.recv(100))
+            try:
+                status = int(self._control.recv(100))
+            except BaseException:
+                os.kill(pid, signal.SIGKILL)
+                self._control.recv(100)
+                raise
+            said = []
+            for file in files[1:]:
+                file.seek(0)
+                said.append(file.read().decode())
+        return subprocess.CompletedProcess(words, status, *said)
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.wait()
+
+
+forks: Forks | None = None  # `conftest.py` has them started and closed
 
 
 def run(
     *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end. A variable that an interpreter reads when it starts makes it a new interpreter."""
+    environment = {**os.environ, **(env or {})}
+    if forks is not None and not any(name.startswith("PYTHON") for name in env or ()):
+        return forks.run(words, cwd, environment)
     return subprocess.run(
         [*COMMAND, *words],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=LONGEST,
         check=False,
     )
 
