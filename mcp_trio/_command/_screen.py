@@ -90,8 +90,8 @@ class Screen:
     def prompt(self, *parts: Part) -> None:
         """Write a prompt, for terminals only. Call `typed` when the input has ended.
 
-        Until then no progress bar is shown, and the prompt is repeated after every other line, so
-        that the user never types after a text of the server.
+        Until then no progress bar is shown, and the prompt is repeated after each line of other
+        output, so that the user never types after a text of the server.
         """
         if self.bar is not None:
             self.bar.stop()
